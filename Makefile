@@ -1,0 +1,31 @@
+# make install | demo | test | lint | bench: each does its own set-up in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: install demo test lint bench clean
+
+install: $(VENV)/.installed-dev
+
+# A stamp per set of extras: nothing is done again while pyproject.toml and constraints.txt stand as they were.
+$(VENV)/.installed-%: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$*]"
+	touch $@
+
+demo: install
+	$(BIN)/python examples/toy.py --out demo
+
+test: install
+	$(BIN)/python -m pytest --numprocesses auto
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: install $(VENV)/.installed-bench
+	$(BIN)/python benchmarks/alignment_cpu.py
+
+clean:
+	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

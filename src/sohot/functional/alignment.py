@@ -1,0 +1,164 @@
+"""Which distances of which classes enter the alignment loss, and with what weight.
+
+A scatter says something only with enough rows. With one target row of a class the target scatter is zero, and pulling
+the source scatter towards it would collapse the class; with two rows every odd order is zero. Such terms are left out,
+the mean term stays.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .autograd import weighted_distances
+from .checks import check_choice, check_label_range, check_labels, check_orders, check_pair
+from .gram import signed_gram
+from .grouping import class_counts
+
+ESTIMATORS = ("plugin", "unbiased")
+
+
+class Alignment(NamedTuple):
+    """What `scatter_alignment` returns; only `loss` carries a gradient."""
+
+    loss: Tensor  # scalar
+    terms: Tensor  # (1 + orders,) what the means and each order contribute to the loss
+    distances: Tensor  # (1 + orders, C) squared distances, the means first; 0 where a term is left out
+    spread: Tensor  # scalar: root mean squared distance of a row from the centre of its class
+
+
+def scatter_alignment(
+    source: Tensor,
+    source_labels: Tensor,
+    target: Tensor,
+    target_labels: Tensor,
+    num_classes: int,
+    orders: tuple[int, ...] = (2,),
+    *,
+    weights: Tensor | None = None,
+    estimator: str = "plugin",
+    scale: Tensor | None = None,
+    check_values: bool = True,
+) -> Alignment:
+    """Average weighted mean and scatter distances over the classes present in both domains.
+
+    Args:
+        source: Source features, shape (n, d), rows in any order.
+        source_labels: Their classes, integers in 0 … num_classes − 1.
+        target: Target features, shape (m, d).
+        target_labels: Their classes.
+        num_classes: Number of classes C. A class may be missing from either domain.
+        orders: Orders of the scatter tensors, each at least 2.
+        weights: Weight of each term, shape (1 + orders, C) or (1 + orders, 1), the means first; differentiable.
+            Default: 1 for the means and 1 / number of orders for each order.
+        estimator: "plugin" (the paper) or "unbiased" (zero on average where both domains follow one distribution).
+        scale: A tensor of one number the features are divided by; 0 stands for this batch's own `spread`.
+        check_values: Look for labels out of range and NaN or infinite features.
+
+    Returns:
+        The loss with its parts. If no class is present in both domains the loss is 0, with a zero gradient.
+
+    Example:
+        >>> source, target = torch.tensor([[0.0], [2.0]]), torch.tensor([[5.0], [9.0]])
+        >>> labels = torch.tensor([0, 0])
+        >>> scatter_alignment(source, labels, target, labels, num_classes=1).terms  # (1 − 7)², (1 − 4)²
+        tensor([36.,  9.])
+    """
+    check_alignment_input(source, source_labels, target, target_labels)
+    orders = check_orders(orders)
+    check_choice(estimator, ESTIMATORS, "estimator")
+    if weights is None:
+        weights = constant_weights(1.0, [1.0] * len(orders), source)
+    shares = term_shares(source_labels, target_labels, num_classes, orders, estimator).to(weights.dtype)
+    shared_weights = weights * shares
+    loss, distances, energy = weighted_distances(
+        source,
+        source_labels,
+        target,
+        target_labels,
+        shared_weights,
+        orders,
+        unbiased=estimator == "unbiased",
+        scale=scale,
+        check_values=check_values,
+    )
+    terms = (shared_weights.detach() * distances).sum(1)
+    return Alignment(loss, terms, distances * (shares > 0), energy.sqrt())
+
+
+def constant_weights(sigma2: float, sigma1: Sequence[float], features: Tensor) -> Tensor:
+    """Weights that are the same for all classes, shape (1 + orders, 1): σ2, then each σ1 / number of orders.
+
+    Filled in on the device of the features, in their precision: nothing is copied from the host.
+    """
+    dtype = torch.promote_types(features.dtype, torch.float32)
+    values = [sigma2, *(sigma / len(sigma1) for sigma in sigma1)]
+    return torch.stack([torch.full((1,), value, dtype=dtype, device=features.device) for value in values])
+
+
+def term_shares(
+    source_labels: Tensor, target_labels: Tensor, num_classes: int, orders: tuple[int, ...], estimator: str
+) -> Tensor:
+    """Give each term 1 / (number of classes present in both domains), or 0 where it has too few rows to be defined.
+
+    Returns:
+        Shape (1 + orders, C), the means first. Plug-in scatters of even order need two rows in both domains, of odd
+        order three; the unbiased estimator needs two for any order. The means need one.
+    """
+    fewest = torch.minimum(class_counts(source_labels, num_classes), class_counts(target_labels, num_classes))
+    needed = [1, *(3 if order % 2 and estimator == "plugin" else 2 for order in orders)]
+    defined = torch.stack([fewest >= rows for rows in needed])
+    return defined / (fewest > 0).sum().clamp(min=1)
+
+
+def class_distances(
+    source: Tensor,
+    source_labels: Tensor,
+    target: Tensor,
+    target_labels: Tensor,
+    num_classes: int,
+    orders: tuple[int, ...] = (2,),
+    *,
+    estimator: str = "plugin",
+) -> Tensor:
+    """Distances of each class in plain operations, for losses that are not a weighted sum of them.
+
+    Slower than `scatter_alignment` and with more memory, since autograd follows every step; ratios, roots or any other
+    function of the distances can be differentiated.
+
+    Returns:
+        Shape (1 + orders, C), the means first; 0 for classes that are not in both domains.
+
+    Example:
+        >>> source, target = torch.tensor([[0.0], [2.0]]), torch.tensor([[5.0], [9.0]])
+        >>> labels = torch.tensor([1, 1])
+        >>> class_distances(source, labels, target, labels, num_classes=2)
+        tensor([[ 0., 36.],
+                [ 0.,  9.]])
+    """
+    check_alignment_input(source, source_labels, target, target_labels)
+    orders = check_orders(orders)
+    check_choice(estimator, ESTIMATORS, "estimator")
+    check_label_range(source_labels, num_classes, "source_labels")
+    check_label_range(target_labels, num_classes, "target_labels")
+    weights = torch.zeros(1 + len(orders), num_classes, device=source.device)
+    unbiased, scale = estimator == "unbiased", torch.ones((), device=source.device)
+    with torch.autocast(source.device.type, enabled=False):
+        return signed_gram(
+            source, source_labels, target, target_labels, weights, list(orders), unbiased, scale
+        ).distances
+
+
+def check_alignment_input(
+    source: Tensor,
+    source_labels: Tensor,
+    target: Tensor,
+    target_labels: Tensor,
+    source_name: str = "source",
+    target_name: str = "target",
+) -> None:
+    """Require two sets of labelled features that fit each other."""
+    check_pair(source, target, (source_name, target_name))
+    check_labels(source_labels, source, (f"{source_name}_labels", source_name))
+    check_labels(target_labels, target, (f"{target_name}_labels", target_name))

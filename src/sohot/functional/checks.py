@@ -1,0 +1,107 @@
+"""Bad input ends here, in one sentence that names the argument.
+
+Shapes and types cost nothing to look at and are always checked. Looking at values (labels out of range, NaN) costs a
+pass over the data and, on a GPU, a wait; callers may switch that off.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+INTEGER_TYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def check_features(x: Tensor, name: str) -> None:
+    """Require a floating-point tensor of shape (rows, features) with at least one of each."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}")
+    if x.dim() != 2:
+        raise ValueError(f"{name} must have the shape (rows, features), got {tuple(x.shape)}")
+    if not x.is_floating_point():
+        raise TypeError(f"{name} must hold floating-point numbers, got {x.dtype}")
+    if x.shape[0] == 0 or x.shape[1] == 0:
+        raise ValueError(f"{name} is empty: its shape is {tuple(x.shape)}")
+
+
+def check_pair(x: Tensor, y: Tensor, names: tuple[str, str]) -> None:
+    """Require two feature tensors that can be compared: the same feature size on the same device."""
+    check_features(x, names[0])
+    check_features(y, names[1])
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(
+            f"{names[0]} and {names[1]} must have the same number of features, got {x.shape[1]} and {y.shape[1]}"
+        )
+    if x.device != y.device:
+        raise ValueError(f"{names[0]} is on {x.device} but {names[1]} is on {y.device}: move them to one device")
+
+
+def check_labels(labels: Tensor, features: Tensor, names: tuple[str, str]) -> None:
+    """Require one integer label per row of the features; `names` are the names of the labels and of the features."""
+    if not isinstance(labels, Tensor):
+        raise TypeError(f"{names[0]} must be a torch.Tensor, got {type(labels).__name__}")
+    if labels.dtype not in INTEGER_TYPES:
+        raise TypeError(f"{names[0]} must hold integers, got {labels.dtype}")
+    if labels.dim() != 1 or labels.shape[0] != features.shape[0]:
+        raise ValueError(
+            f"{names[0]} must hold one label per row of {names[1]}: expected the shape ({features.shape[0]},), "
+            f"got {tuple(labels.shape)}"
+        )
+    if labels.device != features.device:
+        raise ValueError(f"{names[0]} is on {labels.device} but {names[1]} is on {features.device}")
+
+
+def check_label_range(labels: Tensor, num_classes: int, name: str) -> None:
+    """Require labels in 0 … num_classes − 1 (looks at the values)."""
+    lowest, highest = (int(bound) for bound in labels.aminmax())
+    if lowest < 0 or highest >= num_classes:
+        wrong = lowest if lowest < 0 else highest
+        raise ValueError(f"{name} must lie in 0 … {num_classes - 1} (num_classes={num_classes}), got {wrong}")
+
+
+def check_finite(x: Tensor, name: str) -> None:
+    """Require features without NaN and infinity (looks at the values; one sum finds any of them)."""
+    if not torch.isfinite(x.detach().sum(dtype=torch.promote_types(x.dtype, torch.float32))):
+        bad_rows = (~torch.isfinite(x.detach())).any(dim=1).nonzero().flatten()
+        if bad_rows.numel():
+            raise ValueError(
+                f"{name} holds NaN or infinite values in {bad_rows.numel()} of its {x.shape[0]} rows, "
+                f"the first of them row {int(bad_rows[0])}"
+            )
+
+
+def check_order(order: int, name: str = "order") -> int:
+    """Require one scatter order: an integer of at least 2 (centred data have no order 1)."""
+    if isinstance(order, bool) or not isinstance(order, int):
+        raise TypeError(f"{name} must be an integer, got {order!r}")
+    if order < 2:
+        raise ValueError(f"{name} must be at least 2 (the mean has its own term), got {order}")
+    return order
+
+
+def check_orders(orders: Iterable[int]) -> tuple[int, ...]:
+    """Require one or more different orders, each at least 2, and return them as a tuple."""
+    if isinstance(orders, (str, int)) or not isinstance(orders, (Sequence, set, frozenset)):
+        raise TypeError(f"orders must be a sequence of integers such as (2, 3), got {orders!r}")
+    checked = tuple(check_order(order, "each of orders") for order in orders)
+    if not checked:
+        raise ValueError("orders must name at least one order; for the means alone pass sigma1=0")
+    if len(set(checked)) != len(checked):
+        raise ValueError(f"orders must not repeat an order, got {checked}")
+    return checked
+
+
+def check_not_negative(value: float, name: str) -> float:
+    """Require a finite number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value}")
+    return float(value)
+
+
+def check_choice(value: str, choices: Sequence[str], name: str) -> str:
+    """Require one of a few names."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value

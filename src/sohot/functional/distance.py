@@ -1,0 +1,48 @@
+"""The distance between two scatter tensors, by whichever way is cheaper."""
+
+import torch
+from torch import Tensor
+
+from .autograd import weighted_distances
+from .checks import check_choice, check_finite, check_order, check_pair
+from .cost import explicit_is_cheaper
+from .scatter import scatter_tensor
+
+METHODS = ("gram", "explicit", "auto")
+
+
+def scatter_distance(x: Tensor, y: Tensor, order: int, method: str = "gram") -> Tensor:
+    """Squared Frobenius distance between the scatter tensors of two sets of rows.
+
+    Args:
+        x: Rows of one set, shape (n, d).
+        y: Rows of the other set, shape (m, d); n and m may differ.
+        order: Order of the scatter tensors, at least 2.
+        method: "gram" never builds a tensor and costs about (n + m)²·d whatever the order; "explicit" builds both
+            tensors and costs about (n + m)·d^order, less where d is small and rows are many; "auto" takes the cheaper.
+
+    Returns:
+        A scalar, differentiable in both arguments.
+
+    Example:
+        >>> x, y = torch.tensor([[0.0, 0.0], [2.0, 0.0]]), torch.tensor([[5.0, 5.0], [5.0, 9.0]])
+        >>> scatter_distance(x, y, order=2)  # covariances diag(1, 0) and diag(0, 4)
+        tensor(17.)
+        >>> scatter_distance(x, y, order=2, method="explicit")
+        tensor(17.)
+    """
+    check_pair(x, y, ("x", "y"))
+    check_order(order)
+    check_choice(method, METHODS, "method")
+    if method == "auto":
+        method = "explicit" if explicit_is_cheaper(x.shape[0], y.shape[0], x.shape[1], order) else "gram"
+    if not torch.compiler.is_compiling():  # a look at values would break the graph
+        check_finite(x, "x")
+        check_finite(y, "y")
+    if method == "explicit":
+        return (scatter_tensor(x, order) - scatter_tensor(y, order)).square().sum()
+    dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
+    scatter_only = torch.arange(2, dtype=dtype, device=x.device).unsqueeze(1)  # weight 0 for the means, 1 for the order
+    one_class = torch.zeros(x.shape[0] + y.shape[0], dtype=torch.int64, device=x.device)
+    of_x, of_y = one_class[: x.shape[0]], one_class[x.shape[0] :]
+    return weighted_distances(x, of_x, y, of_y, scatter_only, (order,), check_values=False)[0]

@@ -1,0 +1,228 @@
+"""The signed Gram form: mean and scatter distances of all classes, and their gradient, in two batched products.
+
+For one class let Z hold its source and target rows, each domain with its own mean taken off, and let
+a = (1/N, …, 1/N, −1/N*, …, −1/N*), A = a aᵀ, G = Z Zᵀ and δ = μ − μ*. Then, with ∘ entry by entry,
+
+    ‖X⁽ʳ⁾ − X*⁽ʳ⁾‖²_F  =  Σ A ∘ G^∘r          for every order r from the same G,
+    gradient in the rows  =  2 H (Σ_r w_r r A ∘ G^∘(r−1)) Z  +  2 w_0 a δᵀ,
+
+where H takes off the mean of each domain and w weighs the terms. δ rides along as one more row of Z, so that ‖δ‖² is a
+corner of the Gram matrix and its gradient part of the same product: one product over the features forward, one
+backward, for any set of orders. All the rest happens on (N + N*)² numbers, in float64.
+
+The unbiased estimator has the same shape: rows are centred on the pooled class mean, A is the weight of a U-statistic
+(no pair of a row with itself) and the means are order 1 of the same sum. If both domains follow one distribution all
+pairs are exchangeable, so its expectation is exactly zero.
+"""
+
+from functools import reduce
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .grouping import Bucket, group_by_class
+
+CLASSES_AT_ONCE = 8
+"""How many classes' gradients are formed before they take the place of the rows (bounds the memory for it)."""
+
+
+class _Block(NamedTuple):
+    """One bucket with its numbers."""
+
+    bucket: Bucket
+    flat: Tensor  # (G·(S + 1) + 1, d) all slots, and a zero behind them
+    rows: Tensor  # (G, S + 1, d) the slots by class: centred rows, padding, and δ as the last row
+    powers: list[Tensor]  # G^∘k, each (G, S, S), for k = 0 … the highest order
+    pair_weights: Tensor  # (G, S, S), A
+    signs: Tensor  # (G, S), a
+    in_source: Tensor  # (G, S) 1 where a slot holds a source row, else 0
+    in_target: Tensor  # (G, S)
+    mean_distance: Tensor  # (G,)
+
+
+class GramResult(NamedTuple):
+    """Distances of each class, the size of the features, and the gradient of the weighted sum of the distances."""
+
+    distances: Tensor  # (1 + orders, C), the means first; 0 for a class that is not in both domains
+    energy: Tensor  # scalar: mean squared distance of a row from its centre, over the rows that took part
+    source_gradient: Tensor  # (n, d), or empty if it was not asked for
+    target_gradient: Tensor  # (m, d), or empty
+
+
+def signed_gram(
+    source: Tensor,
+    source_labels: Tensor,
+    target: Tensor,
+    target_labels: Tensor,
+    weights: Tensor,
+    orders: list[int],
+    unbiased: bool,
+    scale: Tensor,
+    with_gradient: bool = False,
+) -> GramResult:
+    """Compute distances divided by their power of `scale`, and the gradient of Σ weights ∘ distances.
+
+    Written in operations that autograd can follow, so that it also serves where more than a first derivative is
+    wanted. A `scale` of 0 stands for the root of this very batch's energy.
+    """
+    num_classes = weights.shape[1]
+    compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
+    blocks = [
+        _block(source, target, bucket, compute, max(orders), unbiased)
+        for bucket in group_by_class(source_labels, target_labels, num_classes, extra=1)
+    ]
+    exact = _exact_type(source.device)
+
+    distances = torch.zeros(1 + len(orders), num_classes, dtype=exact, device=source.device)
+    for block in blocks:
+        scatters = [(block.pair_weights * block.powers[order]).sum((1, 2)) for order in orders]
+        of_bucket = torch.stack([block.mean_distance, *scatters])
+        distances = distances.index_copy(1, block.bucket.classes, of_bucket)
+    energy = _energy(blocks, exact, source.device)
+    # Features divided by s divide the distance of order r by s^(2r): scaling happens on C numbers, not on the features.
+    divisor = used_scale(scale, energy)
+    shrink = torch.stack([divisor.pow(-2 * order) for order in (1, *orders)]).unsqueeze(1)
+    distances = distances * shrink
+
+    if with_gradient:
+        scaled = weights.to(exact) * shrink
+        source_gradient, target_gradient = _gradients(blocks, scaled, orders, unbiased, source, target)
+    else:
+        source_gradient, target_gradient = source.new_empty(0), target.new_empty(0)
+    return GramResult(distances.to(compute), energy.to(compute), source_gradient, target_gradient)
+
+
+def used_scale(scale: Tensor, energy: Tensor) -> Tensor:
+    """Take the given scale, or for 0 the root of the energy, or 1 where nothing is known yet."""
+    measured = torch.where(energy > 0, energy, 1.0).sqrt()
+    return torch.where(scale > 0, scale.to(energy.dtype), measured)
+
+
+def _exact_type(device: torch.device) -> torch.dtype:
+    """Type for the small matrices: powers and signed sums lose digits, and float64 costs nothing there."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def _block(
+    source: Tensor, target: Tensor, bucket: Bucket, compute: torch.dtype, highest_order: int, unbiased: bool
+) -> _Block:
+    """Gather the rows of a bucket, centre them and multiply them with each other."""
+    groups, s_width, t_width = bucket.classes.numel(), bucket.source_width, bucket.target_width
+    width, size = s_width + t_width, source.shape[1]
+    flat = _gather(source.to(compute), target.to(compute), bucket, groups * (width + 1))
+    rows = flat[:-1].view(groups, width + 1, size)
+
+    s_counts, t_counts = bucket.source_counts.view(-1, 1), bucket.target_counts.view(-1, 1)
+    source_mean = rows[:, :s_width].sum(1) / s_counts
+    target_mean = rows[:, s_width:width].sum(1) / t_counts
+    difference = source_mean - target_mean
+    if unbiased:
+        centre = target_mean + difference * (s_counts / (s_counts + t_counts)).to(compute)
+        rows.sub_(centre.unsqueeze(1))
+    else:
+        # Empty slots move too, which is harmless: they have no weight.
+        rows[:, :s_width].sub_(source_mean.unsqueeze(1))
+        rows[:, s_width:width].sub_(target_mean.unsqueeze(1))
+    rows[:, width].copy_(difference)
+
+    exact = _exact_type(source.device)
+    products = torch.bmm(rows, rows.transpose(1, 2)).to(exact)
+    gram = products[:, :width, :width]
+    slot = torch.arange(width, device=source.device)
+    in_source = (slot < s_counts).to(exact)
+    in_target = ((slot >= s_width) & (slot < s_width + t_counts)).to(exact)
+    signs = in_source / s_counts - in_target / t_counts
+    pairs = signs.unsqueeze(2) * signs.unsqueeze(1)
+    if unbiased:
+        pairs = _without_self_pairs(pairs, in_source * s_counts + in_target * t_counts)
+        means = (pairs * gram).sum((1, 2))
+    else:
+        means = products[:, width, width]
+    return _Block(bucket, flat, rows, _powers(gram, highest_order), pairs, signs, in_source, in_target, means)
+
+
+def _gather(source: Tensor, target: Tensor, bucket: Bucket, slots: int) -> Tensor:
+    """Bring the rows to their slots; empty slots, and the one behind the last, are zero."""
+    row_in_slot = torch.zeros(slots + 1, dtype=torch.int64, device=source.device)
+    row_in_slot[bucket.source_slots] = torch.arange(source.shape[0], device=source.device)
+    is_empty = torch.ones(slots + 1, dtype=torch.bool, device=source.device)
+    is_empty[bucket.source_slots] = False
+    is_empty[bucket.target_slots] = False
+    is_empty[-1] = True
+    # The source is the larger part: read it in one pass, then put the target and the zeros over what does not belong.
+    flat = source.index_select(0, row_in_slot)
+    flat.index_copy_(0, bucket.target_slots, target)
+    return flat.index_fill_(0, is_empty.nonzero().flatten(), 0)
+
+
+def _without_self_pairs(pairs: Tensor, count: Tensor) -> Tensor:
+    """Turn 1/n² over all pairs of one domain into 1/(n(n−1)) over different rows; a lone row keeps its one pair."""
+    same_domain = pairs > 0
+    n = count.unsqueeze(2)
+    diagonal = torch.eye(pairs.shape[1], dtype=torch.bool, device=pairs.device)
+    apart = torch.where(diagonal, 0.0, pairs * n / (n - 1).clamp(min=1))
+    return torch.where(same_domain & (n > 1), apart, pairs)
+
+
+def _powers(gram: Tensor, highest: int) -> list[Tensor]:
+    """List the entry-by-entry powers 0 … highest, by multiplication: entries are negative as often as not."""
+    powers = [torch.ones_like(gram)]
+    for _ in range(highest):
+        powers.append(powers[-1] * gram)
+    return powers
+
+
+def _energy(blocks: list[_Block], exact: torch.dtype, device: torch.device) -> Tensor:
+    """Average the squared distance of every row that took part from the centre of its class."""
+    total = torch.zeros((), dtype=exact, device=device)
+    rows = torch.zeros((), dtype=exact, device=device)
+    for block in blocks:
+        taken = block.in_source + block.in_target
+        total = total + (block.powers[1].detach().diagonal(dim1=1, dim2=2) * taken).sum()
+        rows = rows + taken.sum()
+    return total / rows.clamp(min=1)
+
+
+def _gradients(
+    blocks: list[_Block], weights: Tensor, orders: list[int], unbiased: bool, source: Tensor, target: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Multiply each bucket's small matrix with its rows and bring the result back to the order of the input."""
+    gradients: list[tuple[Tensor, Tensor]] = []
+    for block in blocks:
+        matrices = _gradient_matrix(block, weights[:, block.bucket.classes], orders, unbiased)
+        # A few classes at a time, so that the gradient can take the place of the rows.
+        for matrix, rows in zip(
+            torch.split(matrices, CLASSES_AT_ONCE), torch.split(block.rows, CLASSES_AT_ONCE), strict=True
+        ):
+            rows.copy_(torch.bmm(matrix, rows))
+        slots = block.bucket.source_slots, block.bucket.target_slots
+        gradients.append((block.flat.index_select(0, slots[0]), block.flat.index_select(0, slots[1])))
+    if not gradients:
+        return torch.zeros_like(source), torch.zeros_like(target)
+    of_source, of_target = (reduce(torch.add, of_domain) for of_domain in zip(*gradients, strict=True))
+    return of_source.to(source.dtype), of_target.to(target.dtype)
+
+
+def _gradient_matrix(block: _Block, weights: Tensor, orders: list[int], unbiased: bool) -> Tensor:
+    """Build the (G, S + 1, S + 1) matrix that turns centred rows and δ into the gradient (its last row is zero)."""
+    per_class = weights.unsqueeze(2).unsqueeze(3)
+    inner = torch.zeros_like(block.pair_weights)
+    for k, order in enumerate(orders, start=1):
+        inner += order * per_class[k] * block.powers[order - 1]
+    if unbiased:
+        inner = block.pair_weights * (inner + per_class[0])
+        inner = inner - _column_means(inner, block.in_source + block.in_target)
+        of_difference = torch.zeros_like(block.signs)
+    else:
+        inner = block.pair_weights * inner
+        inner = inner - _column_means(inner, block.in_source) - _column_means(inner, block.in_target)
+        of_difference = weights[0].unsqueeze(1) * block.signs
+    matrix = torch.cat([inner, of_difference.unsqueeze(2)], dim=2)
+    return torch.nn.functional.pad(2 * matrix, (0, 0, 0, 1)).to(block.rows.dtype)
+
+
+def _column_means(matrix: Tensor, members: Tensor) -> Tensor:
+    """Average the rows of `matrix` that are members, and repeat the average in those rows: (I − H) matrix."""
+    share = members / members.sum(1, keepdim=True)
+    return members.unsqueeze(2) * (share.unsqueeze(1) @ matrix)

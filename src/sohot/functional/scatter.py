@@ -1,0 +1,47 @@
+"""Scatter tensors built coefficient by coefficient (Eq. 1 of the paper).
+
+They grow as d^r, so this is for few features, for order 2, and for checking the Gram form.
+"""
+
+import torch
+from torch import Tensor
+
+from .checks import check_features, check_order
+
+MOST_COEFFICIENTS = 2**31
+"""An explicit tensor of more coefficients than this (8 GiB in float32) is refused with advice."""
+
+
+def scatter_tensor(x: Tensor, order: int) -> Tensor:
+    """Average the `order`-fold outer products of the rows of `x` with their mean taken off.
+
+    Args:
+        x: Feature rows, shape (n, d).
+        order: Number of modes, at least 2. Order 2 gives the (population) covariance.
+
+    Returns:
+        A super-symmetric tensor with `order` modes of size d, differentiable in `x`. Half-precision input is computed
+        and returned in float32.
+
+    Example:
+        >>> scatter_tensor(torch.tensor([[0.0, 0.0], [2.0, 4.0]]), order=2)
+        tensor([[1., 2.],
+                [2., 4.]])
+        >>> scatter_tensor(torch.tensor([[0.0], [0.0], [3.0]]), order=3)
+        tensor([[[2.]]])
+    """
+    check_features(x, "x")
+    check_order(order)
+    rows, size = x.shape
+    if size**order > MOST_COEFFICIENTS:
+        raise ValueError(
+            f"an order-{order} scatter tensor of {size} features holds {size**order:,} coefficients; "
+            "use scatter_distance(..., method='gram'), which never builds it"
+        )
+    with torch.autocast(x.device.type, enabled=False):
+        centred = x.to(torch.promote_types(x.dtype, torch.float32))
+        centred = centred - centred.mean(dim=0)
+        products = centred  # (n, d^k), k = 1 … order − 1: each row's outer product with itself, flattened
+        for _ in range(order - 2):
+            products = (products.unsqueeze(2) * centred.unsqueeze(1)).flatten(1)
+        return (products.T @ centred / rows).reshape((size,) * order)

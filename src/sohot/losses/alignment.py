@@ -1,0 +1,263 @@
+"""The alignment loss as a module: one object for a training loop."""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ..functional.alignment import ESTIMATORS, Alignment, constant_weights, scatter_alignment, term_shares
+from ..functional.checks import check_choice, check_not_negative, check_orders
+from .class_weights import ClassWeights, closed_form_weight, weight_penalty
+from .sources import Batch, join, one_source, several_sources
+
+SCOPES = ("class", "marginal")
+CLASS_WEIGHTS = ("learned", "closed-form")
+FEATURE_SCALES = ("none", "initial", "unit")
+
+Parts = dict[str, Tensor]
+
+
+class ScatterAlignment(nn.Module):
+    """Align the class scatters of a labelled source and a labelled target domain.
+
+    For the classes present in both domains (C of them) the loss is
+
+        1/C Σ_c [ σ2 ζ̄_c ‖μ_c − μ*_c‖² + σ1/R Σ_r ζ_cr ‖X_c⁽ʳ⁾ − X*_c⁽ʳ⁾‖²_F ] + α1/R Σ_r ‖ζ_r − 1‖² + α2 ‖ζ̄ − 1‖²
+
+    over the R orders r. Without class weights all ζ are 1 and the last two terms are absent. A scatter with too few
+    rows to mean anything is left out (one row; two rows for odd orders), its class keeps the mean term. A batch
+    that shares no class between the domains gives 0 with a zero gradient.
+
+    Args:
+        num_classes: Number of classes; labels are integers in 0 … num_classes − 1.
+        orders: Orders of the scatter tensors: (2,) aligns covariances, (2, 3, 4) also skewness and tails.
+        sigma1: Weight of the scatter terms; one number, or one for each order.
+        sigma2: Weight of the mean term.
+        class_weights: None, "learned" (parameters ζ and ζ̄ of this module: give them to the optimiser) or "closed-form"
+            (the best ζ for the current distances, computed anew in each call).
+        alpha1: How strongly ζ is held at 1. Not divided by the number of classes, as in the paper.
+        alpha2: The same for ζ̄.
+        scope: "class", or "marginal" to align all rows of a domain as if they were one class (labels are ignored).
+        estimator: "plugin" (the paper), or "unbiased": zero on average where both domains follow one distribution.
+            Its value can be negative, so features need a bound of their own.
+        feature_scale: "none" (the paper), "initial" (divide features by one constant: the root mean squared distance of
+            a row from its class centre, in the first call) or "unit" (the same as a running average). Without scaling,
+            σ1 depends on the size of the features to the power of twice the order.
+        num_sources: Number of source domains; each is aligned with the target.
+        check_values: Look for labels out of range and NaN or infinite features in each call.
+
+    Example:
+        >>> import torch
+        >>> from sohot import ScatterAlignment
+        >>> align = ScatterAlignment(num_classes=3, orders=(2, 3), sigma1=0.1, sigma2=0.1)
+        >>> source, target = torch.randn(60, 8, requires_grad=True), torch.randn(9, 8)
+        >>> loss = align(source, torch.arange(60) % 3, target, torch.arange(9) % 3)
+        >>> loss.backward()
+    """
+
+    momentum = 0.1
+    """Share of the newest batch in the running scale of feature_scale="unit"."""
+
+    scale: Tensor
+
+    def __init__(
+        self,
+        num_classes: int,
+        orders: Iterable[int] = (2,),
+        sigma1: float | Sequence[float] = 1.0,
+        sigma2: float = 1.0,
+        class_weights: str | None = None,
+        alpha1: float = 0.1,
+        alpha2: float = 0.1,
+        scope: str = "class",
+        estimator: str = "plugin",
+        feature_scale: str = "none",
+        num_sources: int = 1,
+        check_values: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_classes = _check_count(num_classes, "num_classes")
+        self.num_sources = _check_count(num_sources, "num_sources")
+        self.orders = check_orders(orders)
+        self.sigma1 = _one_per_order(sigma1, self.orders)
+        self.sigma2 = check_not_negative(sigma2, "sigma2")
+        self.alpha1 = check_not_negative(alpha1, "alpha1")
+        self.alpha2 = check_not_negative(alpha2, "alpha2")
+        self.scope = check_choice(scope, SCOPES, "scope")
+        self.estimator = check_choice(estimator, ESTIMATORS, "estimator")
+        self.feature_scale = check_choice(feature_scale, FEATURE_SCALES, "feature_scale")
+        self.check_values = check_values
+        if class_weights is not None:
+            check_choice(class_weights, CLASS_WEIGHTS, "class_weights")
+        self.class_weights = class_weights
+        self.weights = (
+            ClassWeights(len(self.orders), self._num_groups, self.alpha1, self.alpha2)
+            if class_weights == "learned"
+            else None
+        )
+        self.register_buffer("scale", torch.zeros(()))  # 0: not known yet
+
+    @property
+    def _num_groups(self) -> int:
+        """Number of pairs of a class and a source domain, each aligned by itself."""
+        return (self.num_classes if self.scope == "class" else 1) * self.num_sources
+
+    @property
+    def zeta(self) -> Tensor:
+        """ζ, the learned weights of the scatters: shape (orders, classes × sources), at least 0."""
+        return self._learned().zeta
+
+    @property
+    def zeta_bar(self) -> Tensor:
+        """ζ̄, the learned weights of the means: shape (classes × sources,), at least 0."""
+        return self._learned().zeta_bar
+
+    def _learned(self) -> ClassWeights:
+        if self.weights is None:
+            raise AttributeError("this ScatterAlignment has no learned weights: build it with class_weights='learned'")
+        return self.weights
+
+    def forward(
+        self,
+        source: Tensor | Sequence[Tensor],
+        source_labels: Tensor | Sequence[Tensor] | None,
+        target: Tensor,
+        target_labels: Tensor | None,
+        *,
+        source_domains: Tensor | None = None,
+        return_parts: bool = False,
+    ) -> Tensor | tuple[Tensor, Parts]:
+        """Compute the loss of one batch.
+
+        Args:
+            source: Source features (n, d), rows in any order; for several sources a list of such tensors, or one
+                tensor together with `source_domains`.
+            source_labels: Classes of the source rows (n,), or a list of them. May be None if `scope` is "marginal".
+            target: Target features (m, d).
+            target_labels: Classes of the target rows (m,). May be None if `scope` is "marginal".
+            source_domains: For several sources in one tensor: the domain 0 … num_sources − 1 of each source row.
+            return_parts: Also return what the loss consists of, for logging.
+
+        Returns:
+            The loss, a scalar; with `return_parts` a pair of it and a dict with the keys "means", "order2", … and
+            "weight_penalty", whose values carry no gradient and add up to the loss.
+        """
+        batch = self._batch(source, source_labels, target, target_labels, source_domains)
+        weights, penalty = self._weigh(batch)
+        result = self._align(batch, weights)
+        self._update_scale(result.spread)
+        loss = result.loss if penalty is None else result.loss + penalty
+        if not return_parts:
+            return loss
+        names = ["means", *(f"order{order}" for order in self.orders)]
+        parts = dict(zip(names, result.terms.unbind(), strict=True))
+        parts["weight_penalty"] = torch.zeros_like(result.loss) if penalty is None else penalty
+        return loss, {name: part.detach() for name, part in parts.items()}
+
+    def _align(self, batch: Batch, weights: Tensor) -> Alignment:
+        return scatter_alignment(
+            *batch,
+            self._num_groups,
+            self.orders,
+            weights=weights,
+            estimator=self.estimator,
+            scale=None if self.feature_scale == "none" else self.scale.clone(),
+            check_values=self.check_values,
+        )
+
+    def _weigh(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """Give the weight of each term and class, (1 + orders, groups or 1), and the penalty on ζ if there is one."""
+        base = constant_weights(self.sigma2, self.sigma1, batch.source)
+        if self.weights is not None:
+            return base * self.weights().to(base.dtype), self.weights.penalty()
+        if self.class_weights is None:
+            return base, None
+        with torch.no_grad():
+            distances = self._align(batch, base).distances
+            shares = term_shares(
+                batch.source_groups, batch.target_groups, self._num_groups, self.orders, self.estimator
+            )
+            zeta_bar = closed_form_weight(distances[0], shares[0], self.sigma2, self.alpha2)
+            zeta = torch.stack(
+                [
+                    closed_form_weight(distances[k], shares[k], sigma, self.alpha1)
+                    for k, sigma in enumerate(self.sigma1, start=1)
+                ]
+            )
+        # The weights minimise the loss, so its derivative through them is zero: they are constants to autograd.
+        return base * torch.cat([zeta_bar.unsqueeze(0), zeta]), weight_penalty(zeta, zeta_bar, self.alpha1, self.alpha2)
+
+    @torch.no_grad()
+    def _update_scale(self, spread: Tensor) -> None:
+        known = self.scale > 0
+        if self.feature_scale == "initial":
+            self.scale.copy_(torch.where(known, self.scale, spread))
+        elif self.feature_scale == "unit" and self.training:
+            spread = spread.to(self.scale.dtype)
+            moved = torch.where(known, torch.lerp(self.scale, spread, self.momentum), spread)
+            self.scale.copy_(torch.where(spread > 0, moved, self.scale))
+
+    def _batch(
+        self,
+        source: Tensor | Sequence[Tensor],
+        source_labels: Tensor | Sequence[Tensor] | None,
+        target: Tensor,
+        target_labels: Tensor | None,
+        source_domains: Tensor | None,
+    ) -> Batch:
+        """Bring the arguments of `forward` into one form."""
+        if self.scope == "marginal":  # labels are not needed, and not looked at
+            source_labels = _zeros_for(source) if isinstance(source, Tensor) else [_zeros_for(x) for x in source]
+            target_labels = _zeros_for(target)
+        elif source_labels is None or target_labels is None:
+            raise ValueError("source_labels and target_labels are needed unless scope='marginal'")
+        if not isinstance(source, Tensor):
+            if source_domains is not None:
+                raise ValueError("source_domains belongs to one tensor of several sources, but source is a list")
+            if isinstance(source_labels, Tensor):
+                raise TypeError("source_labels must be a list of tensors like source, got one tensor")
+            source, source_labels, source_domains = join(source, source_labels, self.num_sources)
+        elif not isinstance(source_labels, Tensor):
+            raise TypeError(f"source_labels must be a torch.Tensor, got {type(source_labels).__name__}")
+        if self.num_sources == 1 and source_domains is None:
+            return one_source(source, source_labels, target, target_labels)
+        if source_domains is None:
+            raise ValueError(f"num_sources={self.num_sources}: pass a list of source tensors, or source_domains")
+        num_classes = self.num_classes if self.scope == "class" else 1
+        return several_sources(
+            source,
+            source_labels,
+            source_domains,
+            target,
+            target_labels,
+            num_classes,
+            self.num_sources,
+            self.check_values,
+        )
+
+    def extra_repr(self) -> str:
+        """Show the settings when the module is printed."""
+        return (
+            f"num_classes={self.num_classes}, orders={self.orders}, sigma1={self.sigma1}, sigma2={self.sigma2}, "
+            f"class_weights={self.class_weights!r}, scope={self.scope!r}, estimator={self.estimator!r}, "
+            f"feature_scale={self.feature_scale!r}"
+        )
+
+
+def _zeros_for(features: Tensor) -> Tensor:
+    """One label 0 for each row."""
+    return torch.zeros(features.shape[0], dtype=torch.int64, device=features.device)
+
+
+def _check_count(value: int, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    return value
+
+
+def _one_per_order(sigma1: float | Sequence[float], orders: tuple[int, ...]) -> tuple[float, ...]:
+    if isinstance(sigma1, Sequence) and not isinstance(sigma1, str):
+        if len(sigma1) != len(orders):
+            raise ValueError(f"sigma1 must hold one number for each of the orders {orders}, got {len(sigma1)}")
+        return tuple(check_not_negative(sigma, "each of sigma1") for sigma in sigma1)
+    return (check_not_negative(sigma1, "sigma1"),) * len(orders)

@@ -70,7 +70,8 @@ def scatter_alignment(
     check_choice(estimator, ESTIMATORS, "estimator")
     if weights is None:
         weights = constant_weights(1.0, [1.0] * len(orders), source)
-    shares = term_shares(source_labels, target_labels, num_classes, orders, estimator).to(weights.dtype)
+    weights = weights.to(torch.promote_types(weights.dtype, source.dtype))
+    shares = term_shares(source_labels, target_labels, num_classes, orders, estimator, weights.dtype)
     shared_weights = weights * shares
     loss, distances, energy = weighted_distances(
         source,
@@ -98,7 +99,12 @@ def constant_weights(sigma2: float, sigma1: Sequence[float], features: Tensor) -
 
 
 def term_shares(
-    source_labels: Tensor, target_labels: Tensor, num_classes: int, orders: tuple[int, ...], estimator: str
+    source_labels: Tensor,
+    target_labels: Tensor,
+    num_classes: int,
+    orders: tuple[int, ...],
+    estimator: str,
+    dtype: torch.dtype = torch.float32,
 ) -> Tensor:
     """Give each term 1 / (number of classes present in both domains), or 0 where it has too few rows to be defined.
 
@@ -109,7 +115,7 @@ def term_shares(
     fewest = torch.minimum(class_counts(source_labels, num_classes), class_counts(target_labels, num_classes))
     needed = [1, *(3 if order % 2 and estimator == "plugin" else 2 for order in orders)]
     defined = torch.stack([fewest >= rows for rows in needed])
-    return defined / (fewest > 0).sum().clamp(min=1)
+    return defined.to(dtype) / (fewest > 0).sum().clamp(min=1)
 
 
 def class_distances(

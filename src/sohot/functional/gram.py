@@ -108,14 +108,15 @@ def _block(
     source: Tensor, target: Tensor, bucket: Bucket, compute: torch.dtype, highest_order: int, unbiased: bool
 ) -> _Block:
     """Gather the rows of a bucket, centre them and multiply them with each other."""
+    exact = _exact_type(source.device)
     groups, s_width, t_width = bucket.classes.numel(), bucket.source_width, bucket.target_width
     width, size = s_width + t_width, source.shape[1]
     flat = _gather(source.to(compute), target.to(compute), bucket, groups * (width + 1))
     rows = flat[:-1].view(groups, width + 1, size)
 
-    s_counts, t_counts = bucket.source_counts.view(-1, 1), bucket.target_counts.view(-1, 1)
-    source_mean = rows[:, :s_width].sum(1) / s_counts
-    target_mean = rows[:, s_width:width].sum(1) / t_counts
+    s_counts, t_counts = (n.view(-1, 1).to(exact) for n in (bucket.source_counts, bucket.target_counts))
+    source_mean = rows[:, :s_width].sum(1) / s_counts.to(compute)
+    target_mean = rows[:, s_width:width].sum(1) / t_counts.to(compute)
     difference = source_mean - target_mean
     if unbiased:
         centre = target_mean + difference * (s_counts / (s_counts + t_counts)).to(compute)
@@ -126,7 +127,6 @@ def _block(
         rows[:, s_width:width].sub_(target_mean.unsqueeze(1))
     rows[:, width].copy_(difference)
 
-    exact = _exact_type(source.device)
     products = torch.bmm(rows, rows.transpose(1, 2)).to(exact)
     gram = products[:, :width, :width]
     slot = torch.arange(width, device=source.device)

@@ -104,17 +104,17 @@ class ScatterAlignment(nn.Module):
 
     @property
     def zeta(self) -> Tensor:
-        """ζ, the learned weights of the scatters: shape (orders, classes × sources), at least 0."""
+        """ζ, the learned weights of the scatters, to look at: shape (orders, classes × sources), at least 0."""
         return self._learned().zeta
 
     @property
     def zeta_bar(self) -> Tensor:
-        """ζ̄, the learned weights of the means: shape (classes × sources,), at least 0."""
+        """ζ̄, the learned weights of the means, to look at: shape (classes × sources,), at least 0."""
         return self._learned().zeta_bar
 
     def _learned(self) -> ClassWeights:
         if self.weights is None:
-            raise AttributeError("this ScatterAlignment has no learned weights: build it with class_weights='learned'")
+            raise ValueError("this ScatterAlignment has no learned weights: build it with class_weights='learned'")
         return self.weights
 
     def forward(
@@ -175,7 +175,7 @@ class ScatterAlignment(nn.Module):
         with torch.no_grad():
             distances = self._align(batch, base).distances
             shares = term_shares(
-                batch.source_groups, batch.target_groups, self._num_groups, self.orders, self.estimator
+                batch.source_groups, batch.target_groups, self._num_groups, self.orders, self.estimator, base.dtype
             )
             zeta_bar = closed_form_weight(distances[0], shares[0], self.sigma2, self.alpha2)
             zeta = torch.stack(

@@ -8,8 +8,8 @@ class ClassWeights(nn.Module):
     """One weight for each class and term, pulled towards 1 and kept at 0 or above.
 
     The paper's objective is unbounded below in its weights: a class with a large distance would get a negative weight
-    and from then on be pushed apart. Here a weight acts as max(0, raw value) while the penalty holds the raw value, so
-    that the objective is bounded and a weight that has reached 0 can come back.
+    and from then on be pushed apart. Here each call first sets weights that the optimiser has taken below 0 back to 0
+    (projected gradient descent), so that the objective is bounded and a weight at 0 can come back at once.
 
     Args:
         num_orders: Number of scatter orders R.
@@ -20,7 +20,7 @@ class ClassWeights(nn.Module):
     Example:
         >>> weights = ClassWeights(num_orders=1, num_classes=3, alpha1=1.0, alpha2=1.0)
         >>> weights.zeta
-        tensor([[1., 1., 1.]], grad_fn=<ReluBackward0>)
+        tensor([[1., 1., 1.]])
     """
 
     def __init__(self, num_orders: int, num_classes: int, alpha1: float, alpha2: float) -> None:
@@ -32,17 +32,20 @@ class ClassWeights(nn.Module):
 
     @property
     def zeta(self) -> Tensor:
-        """ζ, the weights of the scatters: shape (R, C), at least 0."""
-        return self.raw_zeta.relu()
+        """ζ, the weights of the scatters, to look at: shape (R, C), at least 0, without gradient."""
+        return self.raw_zeta.detach().clamp(min=0)
 
     @property
     def zeta_bar(self) -> Tensor:
-        """ζ̄, the weights of the means: shape (C,), at least 0."""
-        return self.raw_zeta_bar.relu()
+        """ζ̄, the weights of the means, to look at: shape (C,), at least 0, without gradient."""
+        return self.raw_zeta_bar.detach().clamp(min=0)
 
     def forward(self) -> Tensor:
         """Stack the weights as the alignment wants them: (1 + R, C), the means first."""
-        return torch.cat([self.zeta_bar.unsqueeze(0), self.zeta])
+        with torch.no_grad():  # nothing below keeps these tensors for backward, so changing them in place is safe
+            self.raw_zeta.clamp_(min=0)
+            self.raw_zeta_bar.clamp_(min=0)
+        return torch.cat([self.raw_zeta_bar.unsqueeze(0), self.raw_zeta])
 
     def penalty(self) -> Tensor:
         """α1/R Σ_r ‖ζ_r − 1‖² + α2 ‖ζ̄ − 1‖²."""

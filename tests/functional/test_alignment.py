@@ -1,0 +1,169 @@
+"""The alignment loss against the slow oracle, its gradient and its laws."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import alignment, batch, batches, seeds
+from torch import Tensor
+
+from sohot.functional import class_distances, scatter_alignment
+
+Batch = tuple[Tensor, Tensor, Tensor, Tensor]
+ORDER_SETS = [(2,), (3,), (4,), (2, 3), (4, 2), (2, 3, 4), (5,)]
+SIZES = ([4, 3, 0, 5, 1, 2], [2, 3, 4, 1, 3, 2])  # missing, one-sample and two-sample classes among them
+
+
+def leaves(data: Batch) -> tuple[Tensor, Tensor]:
+    return data[0].requires_grad_(), data[2].requires_grad_()
+
+
+@pytest.mark.parametrize("orders", ORDER_SETS)
+@given(data=batches())
+def test_equals_the_oracle(data: Batch, orders: tuple[int, ...]) -> None:
+    result = scatter_alignment(*data, num_classes=4, orders=orders)
+    torch.testing.assert_close(result.loss, alignment(*data, orders=orders), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("orders", ORDER_SETS)
+@given(data=batches())
+def test_gradient_equals_autograd_on_the_oracle(data: Batch, orders: tuple[int, ...]) -> None:
+    features = leaves(data)
+    ours = torch.autograd.grad(scatter_alignment(*data, num_classes=4, orders=orders).loss, features)
+    theirs = torch.autograd.grad(alignment(*data, orders=orders), features)
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
+@pytest.mark.parametrize("orders", ORDER_SETS)
+def test_gradcheck_first_and_second_derivative(orders: tuple[int, ...], estimator: str) -> None:
+    data = batch(0, *SIZES, size=2)
+    weights = torch.rand(1 + len(orders), 6, dtype=torch.float64, requires_grad=True)
+
+    def loss(source: Tensor, target: Tensor, weights: Tensor) -> Tensor:
+        return scatter_alignment(source, data[1], target, data[3], 6, orders, weights=weights, estimator=estimator).loss
+
+    features = tuple(x.mul_(0.5).requires_grad_() for x in (data[0], data[2]))
+    assert torch.autograd.gradcheck(loss, (*features, weights))
+    assert torch.autograd.gradgradcheck(loss, (*features, weights))
+
+
+@pytest.mark.parametrize("which", [0, 2])
+def test_second_derivative_where_one_domain_is_fixed(which: int) -> None:
+    data = list(batch(0, [4, 3], [3, 3], size=2))
+
+    def loss(features: Tensor) -> Tensor:
+        return scatter_alignment(*data[:which], features, *data[which + 1 :], 2, (2, 3)).loss
+
+    assert torch.autograd.gradgradcheck(loss, data[which].requires_grad_())
+
+
+def test_padded_and_bucketed_classes_have_the_right_gradient() -> None:
+    data = batch(1, [40, 2, 3, 1, 2], [2, 35, 3, 2, 0], size=2)
+    features = leaves(data)
+    ours = torch.autograd.grad(scatter_alignment(*data, num_classes=5, orders=(2, 3)).loss, features)
+    theirs = torch.autograd.grad(alignment(*data, orders=(2, 3)), features)
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
+
+
+@given(data=batches())
+def test_terms_add_up_and_distances_are_those_of_the_classes(data: Batch) -> None:
+    result = scatter_alignment(*data, num_classes=4, orders=(2, 4))
+    torch.testing.assert_close(result.terms.sum(), result.loss)
+    plain = class_distances(*data, num_classes=4, orders=(2, 4))
+    entered = result.distances != 0
+    torch.testing.assert_close(result.distances[entered], plain[entered])
+
+
+@given(data=batches(), seed=seeds)
+def test_is_unchanged_by_shuffled_rows_and_renamed_classes(data: Batch, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    expected = scatter_alignment(*data, num_classes=4, orders=(2, 3)).loss
+    names = torch.randperm(7, generator=generator)[:4]
+    rows, other_rows = (torch.randperm(len(labels), generator=generator) for labels in (data[1], data[3]))
+    shuffled = data[0][rows], names[data[1][rows]], data[2][other_rows], names[data[3][other_rows]]
+    torch.testing.assert_close(scatter_alignment(*shuffled, num_classes=7, orders=(2, 3)).loss, expected)
+
+
+@pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
+@given(data=batches(), seed=seeds)
+def test_is_symmetric_and_unchanged_by_a_motion_of_the_space(data: Batch, estimator: str, seed: int) -> None:
+    source, source_labels, target, target_labels = data
+    generator = torch.Generator().manual_seed(seed)
+    rotation = torch.linalg.qr(torch.randn(source.shape[1], source.shape[1], generator=generator).double()).Q
+    shift = 10 * torch.randn(source.shape[1], generator=generator).double()
+    options = {"num_classes": 4, "orders": (2, 3), "estimator": estimator}
+    here = scatter_alignment(*data, **options).loss
+    swapped = scatter_alignment(target, target_labels, source, source_labels, **options).loss
+    moved = scatter_alignment(
+        source @ rotation + shift, source_labels, target @ rotation + shift, target_labels, **options
+    ).loss
+    torch.testing.assert_close(swapped, here, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(moved, here, rtol=1e-8, atol=1e-8)
+
+
+@given(data=batches(fewest=1))
+def test_identical_domains_give_zero(data: Batch) -> None:
+    source, labels, _, _ = data
+    order = torch.randperm(len(labels))
+    loss = scatter_alignment(source, labels, source[order], labels[order], 4, (2, 3, 4)).loss
+    assert loss.abs() < 1e-18 * (1 + source.norm() ** 8)
+
+
+@given(data=batches(), scale=st.floats(0.1, 10))
+def test_a_scale_divides_the_features(data: Batch, scale: float) -> None:
+    features = leaves(data)
+    given_scale = torch.tensor(scale, dtype=torch.float64)
+    by_scale = scatter_alignment(*data, num_classes=4, orders=(2, 3), scale=given_scale).loss
+    divided = scatter_alignment(data[0] / scale, data[1], data[2] / scale, data[3], 4, (2, 3)).loss
+    torch.testing.assert_close(by_scale, divided)
+    torch.testing.assert_close(torch.autograd.grad(by_scale, features), torch.autograd.grad(divided, features))
+
+
+def test_scale_zero_uses_the_spread_of_the_batch() -> None:
+    data = batch(3, [5, 4], [3, 3])
+    spread = scatter_alignment(*data, num_classes=2).spread
+    squares = torch.cat(
+        [(x[y == c] - x[y == c].mean(0)).square().sum(1) for x, y in (data[:2], data[2:]) for c in range(2)]
+    )
+    torch.testing.assert_close(spread, squares.mean().sqrt())
+    torch.testing.assert_close(
+        scatter_alignment(*data, num_classes=2, scale=torch.zeros(())).loss,
+        scatter_alignment(*data, num_classes=2, scale=spread).loss,
+    )
+
+
+def test_functions_of_the_distances_can_be_differentiated() -> None:
+    source, source_labels, target, target_labels = batch(0, [4, 3, 0], [3, 2, 2], size=2)
+
+    def relative(source: Tensor, target: Tensor) -> Tensor:
+        distances = class_distances(source, source_labels, target, target_labels, 3, (2,))
+        return (distances[1, :2] / distances[0, :2]).sqrt().sum()
+
+    assert torch.autograd.gradcheck(relative, (source.requires_grad_(), target.requires_grad_()))
+
+
+def test_backward_can_run_twice() -> None:
+    data = batch(0, [4, 3], [3, 2])
+    source, _ = leaves(data)
+    loss = scatter_alignment(*data, num_classes=2).loss
+    first, second = (torch.autograd.grad(loss, source, retain_graph=True)[0] for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_without_gradient_none_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = batch(0, [4, 3], [3, 2])
+    monkeypatch.setattr("sohot.functional.gram._gradients", None)
+    scatter_alignment(*data, num_classes=2)  # no input wants a gradient
+    leaves(data)
+    with torch.no_grad():
+        scatter_alignment(*data, num_classes=2)
+    with pytest.raises(TypeError):
+        scatter_alignment(*data, num_classes=2)
+
+
+def test_orders_may_come_in_any_sequence() -> None:
+    data = batch(0, [4, 3], [3, 3])
+    forwards = scatter_alignment(*data, num_classes=2, orders=(2, 3, 4))
+    backwards = scatter_alignment(*data, num_classes=2, orders=(4, 3, 2))
+    torch.testing.assert_close(forwards.terms[[0, 3, 2, 1]], backwards.terms)

@@ -36,10 +36,11 @@ def explicit_is_cheaper(num_source: int, num_target: int, num_features: int, ord
     """Compare what the two ways really compute: all d^r coefficients of a tensor against all (N + N*)² of a Gram.
 
     The matrix products decide at order 2. Above it the explicit way first has to form the products of each row with
-    itself, which run at the speed of memory: its work counts four times there (see `benchmarks/`).
+    itself, which run at the speed of memory: its work counts four times there. The Gram form has many small steps
+    besides, worth some five million multiplications (`make bench` shows both ways side by side).
     """
     check_order(order)
     rows = num_source + num_target
     explicit: int = (rows + 1) * num_features**order * (1 if order == 2 else 4)
-    gram: int = rows * rows * (num_features + 2 * order)
+    gram: int = rows * rows * (num_features + 2 * order) + 5_000_000
     return explicit < gram

@@ -1,0 +1,76 @@
+"""Timing and memory for the benchmarks: contenders take turns, so that a noisy moment hits all of them."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+Step = Callable[[], Tensor]
+
+
+class Batch(NamedTuple):
+    num_classes: int
+    arguments: tuple[Tensor, ...]  # (source, source_labels, target, target_labels), or just features
+
+    @property
+    def features(self) -> list[Tensor]:
+        return [x for x in self.arguments if x.is_floating_point()]
+
+    @property
+    def feature_bytes(self) -> int:
+        return sum(x.numel() * x.element_size() for x in self.features)
+
+
+def make_batch(classes: int, source: int, target: int, size: int) -> Batch:
+    """Random features with shuffled rows."""
+    generator = torch.Generator().manual_seed(0)
+    arguments: list[Tensor] = []
+    for rows in (source, target):
+        labels = torch.arange(classes).repeat_interleave(rows)[torch.randperm(classes * rows, generator=generator)]
+        features = torch.randn(classes * rows, size, generator=generator) + torch.randn(size, generator=generator)
+        arguments += [features.requires_grad_(), labels]
+    return Batch(classes, tuple(arguments))
+
+
+def once(step: Step, batch: Batch) -> float:
+    """Seconds of one forward and backward."""
+    for x in batch.features:
+        x.grad = None
+    start = time.perf_counter()
+    step().backward()
+    return time.perf_counter() - start
+
+
+def in_turns(steps: dict[str, Step], batch: Batch, rounds: int) -> dict[str, float]:
+    """Median seconds of each step over `rounds` rounds in which every step has its turn."""
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    for round_number in range(rounds + 2):
+        for name, step in steps.items():
+            taken = once(step, batch)
+            if round_number >= 2:  # the first rounds warm up
+                seconds[name].append(taken)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def peak_extra_memory(step: Step, batch: Batch) -> int:
+    """Most bytes alive at one time during forward and backward, beyond what was there before."""
+    once(step, batch)
+    for x in batch.features:
+        x.grad = None
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        step().backward()
+    alive = peak = 0
+    changes = [event for event in recorded.profiler.kineto_results.events() if event.name() == "[memory]"]
+    for event in sorted(changes, key=lambda event: event.start_ns()):
+        alive += event.nbytes()
+        peak = max(peak, alive)
+    return peak
+
+
+def table(header: list[str], rows: list[list[str]]) -> list[str]:
+    """Markdown lines."""
+    return [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows)]

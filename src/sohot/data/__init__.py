@@ -1,0 +1,33 @@
+"""Images on disk and in memory: folders, choice of labelled ones, batches."""
+
+from .batches import BalancedBatches
+from .decode import UnreadableImage, read_image
+from .digits import font_digits, handwritten_digits
+from .folders import ClassMismatchError, FolderScan, common_classes, scan_folder
+from .input_spec import InputSpec
+from .labelled import LabelledImages
+from .loading import ImageInputs, iter_batches, load_batch
+from .shots import short_classes, take_shots
+from .transforms import to_tensor
+from .walk import LeftOut
+
+__all__ = [
+    "BalancedBatches",
+    "ClassMismatchError",
+    "FolderScan",
+    "ImageInputs",
+    "InputSpec",
+    "LabelledImages",
+    "LeftOut",
+    "UnreadableImage",
+    "common_classes",
+    "font_digits",
+    "handwritten_digits",
+    "iter_batches",
+    "load_batch",
+    "read_image",
+    "scan_folder",
+    "short_classes",
+    "take_shots",
+    "to_tensor",
+]

@@ -1,0 +1,130 @@
+"""Read any usual image file as 8-bit colour or grey, upright, or say in one sentence why it cannot be read."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from .names import printable
+
+# Named one by one, because Pillow also opens formats that start other programs (EPS), or that are no pictures.
+FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "TIFF", "WEBP", "AVIF", "PPM", "TGA", "JPEG2000")
+# Pillow cannot read the last two, but a folder of them must not look empty: they end among what was left out.
+SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".bmp", ".dib", ".gif", ".tif", ".tiff"})
+SUFFIXES |= {".webp", ".avif", ".ppm", ".pgm", ".pbm", ".pnm", ".tga", ".jp2", ".j2k", ".heic", ".heif"}
+MODES = {1: "L", 3: "RGB"}
+SIXTEEN_BIT = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # Pillow scales "I" of a PGM file to 16 bits as well
+
+
+class UnreadableImage(ValueError):  # noqa: N818  (it is the image that is at fault)
+    """An image that cannot be read: its `path` and the `reason`, in words."""
+
+    def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
+        super().__init__(f"{printable(path)} cannot be read: {reason}")
+        self.path = Path(path)
+        self.reason = reason
+
+
+def read_image(path: str | os.PathLike[str], channels: int = 3, *, at_least: int | None = None) -> Image.Image:
+    """Read one image.
+
+    16-bit values are scaled by their range, transparent pixels are laid on white, CMYK and palettes become colours, and
+    a rotation noted by the camera is applied. Of an animation the first picture is taken.
+
+    Args:
+        path: The file.
+        channels: 3 for colour ("RGB"), 1 for grey ("L").
+        at_least: If given, a JPEG may be decoded smaller, with both sides still at least this long. Much faster where
+            the image will be shrunk anyway.
+
+    Raises:
+        UnreadableImage: The file is missing, empty, cut short, too large or no image.
+    """
+    if channels not in MODES:
+        raise ValueError(f"channels must be 1 or 3, got {channels!r}")
+    try:
+        with Image.open(path, formats=_formats()) as image:
+            _check_size(image)
+            if at_least is not None:
+                image.draft(None, (at_least, at_least))
+            image.load()
+            return convert(_upright(image), channels)
+    except Exception as error:  # decoders meet broken bytes with errors of every kind
+        raise UnreadableImage(path, _reason(path, error)) from error
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    """List the formats that the installed Pillow has (older ones lack AVIF)."""
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
+
+
+def convert(image: Image.Image, channels: int = 3) -> Image.Image:
+    """Bring an image of any Pillow mode to 8-bit colour or grey, transparent pixels on white.
+
+    >>> convert(Image.new("RGBA", (1, 1), (255, 0, 0, 0))).getpixel((0, 0))
+    (255, 255, 255)
+    >>> convert(Image.new("I;16", (1, 1), 65535), channels=1).getpixel((0, 0))
+    255
+    """
+    mode = MODES[channels]
+    if image.mode in (*SIXTEEN_BIT, "F"):
+        image = _to_eight_bits(image)
+    elif image.has_transparency_data:
+        image = _on_white(image)
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    try:
+        return ImageOps.exif_transpose(image)
+    except Exception:  # damaged notes of the camera must not cost the picture
+        return image
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    if image.mode == "La":  # Pillow knows one way out of this mode
+        image = image.convert("LA")
+    rgba = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba)
+
+
+def _to_eight_bits(image: Image.Image) -> Image.Image:
+    values = np.asarray(image)
+    low, high = values.min(), values.max()
+    limit = 1 if image.mode == "F" else 65535
+    if not (low >= 0 and high <= limit):  # also false for NaN
+        raise ValueError(
+            f"its values run from {low:g} to {high:g}, and what is black and white in them is not known: "
+            f"save it with 8 or 16 bits per channel"
+        )
+    transparent = image.info.get("transparency")
+    if isinstance(transparent, int):
+        values = np.where(values == transparent, limit, values)
+    return Image.fromarray((values.astype(np.float64) * (255 / limit)).round().astype(np.uint8))
+
+
+def _check_size(image: Image.Image) -> None:
+    """Refuse at Pillow's limit, where Pillow itself only warns up to twice its limit."""
+    if Image.MAX_IMAGE_PIXELS is not None and image.width * image.height > Image.MAX_IMAGE_PIXELS:
+        raise Image.DecompressionBombError
+
+
+def _reason(path: str | os.PathLike[str], error: Exception) -> str:
+    """Put what a decoder raised into words."""
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, (Image.DecompressionBombError, Image.DecompressionBombWarning)):
+        millions = (Image.MAX_IMAGE_PIXELS or 0) / 1e6
+        return f"it has more than the {millions:.0f} million pixels that are safe to decode; make it smaller"
+    if isinstance(error, OSError) and error.errno is not None:
+        return str(error.strerror)
+    if os.stat(path).st_size == 0:
+        return "the file is empty"
+    if isinstance(error, UnidentifiedImageError):
+        return f"it is not an image in a format known here ({', '.join(_formats())})"
+    detail = " ".join(str(error).split()) or type(error).__name__
+    return f"the file is cut short ({detail})" if "truncated" in detail.lower() else detail

@@ -1,0 +1,131 @@
+"""Images from disk to batches of tensors, decoded in threads (Pillow lets go of Python's lock while it decodes)."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+
+import torch
+from torch import Tensor
+
+from .decode import read_image
+from .input_spec import InputSpec
+from .labelled import LabelledImages
+from .transforms import to_tensor
+from .workers import default_workers
+
+Rows = Sequence[int] | Tensor
+
+
+def load_image(images: LabelledImages, row: int, spec: InputSpec, augment: torch.Generator | None = None) -> Tensor:
+    """Read one image as the network wants it: (channels, size, size)."""
+    # Twice the size that is needed leaves the quality of the final resizing to Pillow's own filter.
+    image = read_image(images.files[row], spec.channels, at_least=2 * spec.resize)
+    return to_tensor(image, spec, augment)
+
+
+def load_batch(
+    images: LabelledImages,
+    rows: Rows,
+    spec: InputSpec,
+    augment: torch.Generator | None = None,
+    pool: Executor | None = None,
+) -> Tensor:
+    """Read some images.
+
+    Args:
+        images: The list they are in.
+        rows: Which, in the order wanted.
+        spec: What the network wants.
+        augment: If given, random crops and mirroring drawn from it; the same with and without a pool.
+        pool: Threads that decode; None to decode here.
+
+    Returns:
+        float32 tensor of shape (rows, channels, size, size).
+
+    Raises:
+        UnreadableImage: An image cannot be read; the sentence names it.
+    """
+    wanted = _check_rows(rows, len(images))
+    # Each image gets a generator of its own, seeded here: threads must not draw from one in the order they happen on.
+    seeds = None if augment is None else torch.randint(2**62, (len(wanted),), generator=augment).tolist()
+
+    def load(place: int) -> Tensor:
+        generator = None if seeds is None else torch.Generator().manual_seed(seeds[place])
+        return load_image(images, wanted[place], spec, generator)
+
+    places = range(len(wanted))
+    loaded = list(map(load, places) if pool is None else pool.map(load, places))
+    return torch.stack(loaded) if loaded else torch.empty(0, spec.channels, spec.size, spec.size)
+
+
+def iter_batches(
+    images: LabelledImages, spec: InputSpec, batch_size: int = 64, workers: int | None = None, prefetch: int = 2
+) -> Iterator[Tensor]:
+    """Read all images in their order, the next batches while the current one is used.
+
+    Args:
+        images: What to read.
+        spec: What the network wants.
+        batch_size: Images per batch; the last one may be smaller.
+        workers: Number of threads; None for one per processor, at most 8; 0 to read in this thread.
+        prefetch: Batches that are read ahead.
+
+    Yields:
+        float32 tensors of shape (batch, channels, size, size).
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    if workers is not None and workers < 0:
+        raise ValueError(f"workers must be at least 0, got {workers}")
+    batches = [range(start, min(start + batch_size, len(images))) for start in range(0, len(images), batch_size)]
+    workers = default_workers() if workers is None else workers
+    if workers == 0:
+        return (load_batch(images, rows, spec) for rows in batches)
+    return _read_ahead(images, spec, batches, workers, prefetch)
+
+
+def _read_ahead(
+    images: LabelledImages, spec: InputSpec, batches: list[range], workers: int, prefetch: int
+) -> Iterator[Tensor]:
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="sohot-load")
+    waiting: deque[list[Future[Tensor]]] = deque()
+    try:
+        for rows in batches:
+            waiting.append([pool.submit(load_image, images, row, spec) for row in rows])
+            if len(waiting) > prefetch:
+                yield torch.stack([future.result() for future in waiting.popleft()])
+        while waiting:
+            yield torch.stack([future.result() for future in waiting.popleft()])
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class ImageInputs:
+    """Images on disk as inputs of training: read anew for each batch, by threads that stay.
+
+    Args:
+        images: The images.
+        spec: What the network wants.
+        workers: Number of threads; None for one per processor, at most 8; 0 to read in the calling thread.
+    """
+
+    def __init__(self, images: LabelledImages, spec: InputSpec, workers: int | None = None) -> None:
+        self.images = images
+        self.spec = spec
+        count = default_workers() if workers is None else workers
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="sohot-load") if count else None
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def batch(self, rows: Tensor, augment: torch.Generator | None = None) -> Tensor:
+        """Read some images: (rows, channels, size, size)."""
+        return load_batch(self.images, rows, self.spec, augment, self._pool)
+
+
+def _check_rows(rows: Rows, count: int) -> list[int]:
+    wanted = [int(row) for row in (rows.tolist() if isinstance(rows, Tensor) else rows)]
+    wrong = [row for row in wanted if not 0 <= row < count]
+    if wrong:
+        raise IndexError(f"rows must lie in 0 … {count - 1}, got {wrong[0]}")
+    return wanted

@@ -1,0 +1,76 @@
+"""From an image to the tensor that a network is fed."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from .decode import convert
+from .input_spec import InputSpec
+
+AREA = (0.6, 1.0)
+"""Smallest and largest share of the image that a random crop keeps."""
+RATIO = (3 / 4, 4 / 3)
+"""Narrowest and widest random crop, width : height."""
+_RESAMPLING = {"bicubic": Image.Resampling.BICUBIC, "bilinear": Image.Resampling.BILINEAR}
+
+
+class _Crop(NamedTuple):
+    """The part of an image that is seen, in its pixels (fractions allowed), and whether it is mirrored."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    mirrored: bool = False
+
+
+def to_tensor(image: Image.Image, spec: InputSpec, augment: torch.Generator | None = None) -> Tensor:
+    """Resize the shorter side, cut out the centre and normalise.
+
+    Args:
+        image: An image of any mode.
+        spec: What the network wants.
+        augment: If given, a random crop (at least 60 % of the area) and a random mirroring, both drawn from this
+            generator, take the place of the centre.
+
+    Returns:
+        float32 tensor of shape (channels, size, size).
+
+    Example:
+        >>> spec = InputSpec(size=2, mean=(0.5,), std=(0.5,), resize=2)
+        >>> to_tensor(Image.new("L", (4, 3), 255), spec)
+        tensor([[[1., 1.], [1., 1.]]])
+    """
+    image = convert(image, spec.channels)
+    crop = _centre(*image.size, spec) if augment is None else _random(*image.size, augment)
+    # Resizing the visible part alone gives the pixels of "resize, then crop" and stays small for a very long image.
+    image = image.resize((spec.size, spec.size), _RESAMPLING[spec.interpolation], box=crop[:4])
+    if crop.mirrored:
+        image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    pixels = torch.from_numpy(np.asarray(image, dtype=np.float32)).view(spec.size, spec.size, spec.channels)
+    mean, std = torch.tensor(spec.mean), torch.tensor(spec.std)
+    return ((pixels / 255 - mean) / std).permute(2, 0, 1).contiguous()
+
+
+def _centre(width: int, height: int, spec: InputSpec) -> _Crop:
+    """Find the centre, on the pixel grid of the resized image (as torchvision's Resize and CenterCrop do)."""
+    short = min(width, height)
+    resized = [spec.resize if side == short else int(spec.resize * side / short) for side in (width, height)]
+    left, top = (round((side - spec.size) / 2) for side in resized)
+    across, down = width / resized[0], height / resized[1]
+    right, bottom = min((left + spec.size) * across, width), min((top + spec.size) * down, height)
+    return _Crop(left * across, top * down, right, bottom)
+
+
+def _random(width: int, height: int, generator: torch.Generator) -> _Crop:
+    """Draw a crop. One that would not fit is narrowed to the image, so each crop costs the same five numbers."""
+    area, ratio, across, down, mirror = torch.rand(5, generator=generator, dtype=torch.float64).tolist()
+    kept = width * height * (AREA[0] + area * (AREA[1] - AREA[0]))
+    aspect = math.exp(math.log(RATIO[0]) + ratio * (math.log(RATIO[1]) - math.log(RATIO[0])))
+    crop_width, crop_height = min(math.sqrt(kept * aspect), width), min(math.sqrt(kept / aspect), height)
+    left, top = across * (width - crop_width), down * (height - crop_height)
+    return _Crop(left, top, min(left + crop_width, width), min(top + crop_height, height), mirror < 0.5)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .decode import UnreadableImage, read_image
 from .labelled import LabelledImages
-from .names import enumerate_names, natural_key, printable, relative_name
+from .names import enumerate_words, natural_key, printable, relative_name
 from .walk import LeftOut, walk
 from .workers import default_workers
 
@@ -105,7 +105,7 @@ def common_classes(
 
 def _difference(source_only: list[str], target_only: list[str]) -> str:
     sides = {"source": source_only, "target": target_only}
-    return "; ".join(f"in the {side} {enumerate_names(names)}" for side, names in sides.items() if names)
+    return "; ".join(f"in the {side} {enumerate_words(map(repr, names))}" for side, names in sides.items() if names)
 
 
 def _unreadable(files: Sequence[Path], workers: int, on_progress: Callable[[int, int], None] | None) -> dict[int, str]:

@@ -18,8 +18,12 @@ def printable(path: str | os.PathLike[str]) -> str:
     >>> printable("cafe\u0301") == "café"
     True
     """
-    text = os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return unicodedata.normalize("NFC", text)
+    text = os.fspath(path)
+    try:
+        raw = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a pair of UTF-16, which Windows allows in names
+        raw = text.encode("utf-8", "surrogatepass")
+    return unicodedata.normalize("NFC", raw.decode("utf-8", "backslashreplace"))
 
 
 def natural_key(name: str) -> tuple[list[str | int], str]:
@@ -40,12 +44,12 @@ def relative_name(file: Path, root: Path | None) -> str:
     return printable(file.as_posix())
 
 
-def enumerate_names(names: Iterable[str], limit: int = 20) -> str:
-    """Write names into a sentence, the first `limit` of them.
+def enumerate_words(words: Iterable[str], limit: int = 20) -> str:
+    """Write words into a sentence, the first `limit` of them.
 
-    >>> enumerate_names(["mug", "pen", "bike"], limit=2)
-    "'mug', 'pen' and 1 more"
+    >>> enumerate_words(["mug", "pen", "bike"], limit=2)
+    'mug, pen and 1 more'
     """
-    names = list(names)
-    text = ", ".join(repr(name) for name in names[:limit])
-    return text if len(names) <= limit else f"{text} and {len(names) - limit} more"
+    words = list(words)
+    text = ", ".join(words[:limit])
+    return text if len(words) <= limit else f"{text} and {len(words) - limit} more"

@@ -3,7 +3,7 @@
 import hashlib
 
 from .labelled import LabelledImages
-from .names import enumerate_names
+from .names import enumerate_words
 
 SHORT = ("refuse", "take")
 
@@ -42,7 +42,7 @@ def take_shots(
         raise ValueError(f"short must be one of {', '.join(map(repr, SHORT))}, got {short!r}")
     lacking = short_classes(images, shots)
     if lacking and short == "refuse":
-        named = enumerate_names([f"{name} ({count})" for name, count in lacking.items()]).replace("'", "")
+        named = enumerate_words(f"{name!r} ({count})" for name, count in lacking.items())
         raise ValueError(f"{shots} shots per class were asked for, but these classes have fewer images: {named}")
     rows_by_class: list[list[int]] = [[] for _ in images.classes]
     for row, label in enumerate(images.labels):

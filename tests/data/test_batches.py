@@ -122,6 +122,13 @@ def test_the_order_is_shuffled_anew() -> None:
         assert sorted(sum(groups, ())) == list(range(12))
 
 
+def test_classes_and_domains_have_orders_of_their_own() -> None:
+    labels = torch.arange(60) % 3  # row = 3 · place + class
+    source, target = BalancedBatches(labels, labels, 3, None, 5, 5).batch(0)
+    places = {tuple((rows[rows % 3 == label] // 3).tolist()) for rows in (source, target) for label in range(3)}
+    assert len(places) == 6
+
+
 def test_a_step_far_ahead_costs_no_more() -> None:
     source, target = office_like().batch(10**12)
     assert (len(source), len(target)) == (80, 16)

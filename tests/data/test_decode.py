@@ -183,6 +183,7 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
         read_image(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 @pytest.mark.parametrize("factor", [1.5, 3])
 def test_an_image_too_large_to_be_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     file = save(gradient(), tmp_path / "bomb.png")  # Pillow warns up to twice its limit, and refuses above

@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from sohot.data.digits import _BOLD, _REGULAR, SIDE, _glyph, font_digits, handwritten_digits
+from sohot.data.digits import _BOLD, _REGULAR, SIDE, _draw, _glyph, font_digits, handwritten_digits
 
 
 def centroid_accuracy(images: Tensor, labels: Tensor) -> float:
@@ -51,6 +52,14 @@ def test_both_domains_are_upright_white_on_black_and_unlike() -> None:
     assert 0.5 < accuracy < 0.9  # the same digits, and yet a shift to bridge
     for spoiled in (images.flip(2), images.flip(3), images.transpose(2, 3), 1 - images):
         assert centroid_accuracy(spoiled, labels) < accuracy - 0.2
+
+
+@pytest.mark.parametrize("change", range(8))
+def test_font_stroke_and_every_bend_change_the_picture(change: int) -> None:
+    low = np.full(8, 0.5)
+    high = low.copy()
+    high[change] = 0.99
+    assert np.abs(_draw(5, low).astype(int) - _draw(5, high)).max() > 20
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.5, True])

@@ -112,6 +112,15 @@ def test_links_never_lead_in_circles_or_into_other_classes(make_folder: MakeFold
     assert reasons(scan)["other"] == f"it leads back to {root / 'pen'}"
 
 
+def test_a_folder_keeps_its_own_class_however_it_is_linked(make_folder: MakeFolder) -> None:
+    root = make_folder({"mug": ["1.jpg"], "pen": ["1.jpg", "deep/2.jpg"]})
+    (root / "mug" / "link").symlink_to(root / "pen" / "deep")
+    (root / "alias").symlink_to(root / "pen" / "deep")
+    scan = scan_folder(root)
+    assert names(scan) == ["mug/1.jpg", "pen/1.jpg", "pen/deep/2.jpg"]
+    assert set(reasons(scan)) == {"link", "alias"}
+
+
 def test_links_to_folders_and_files_elsewhere_are_followed(make_folder: MakeFolder) -> None:
     elsewhere = make_folder({"mugs": ["1.jpg"], "single": ["2.jpg"]}, name="elsewhere")
     root = make_folder({"pen": ["1.jpg"]})

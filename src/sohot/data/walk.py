@@ -1,6 +1,7 @@
 """Walk through a folder of class folders: stable order, no endless loop, everything odd noted."""
 
 import os
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,7 +53,7 @@ class Walk:
         """List the sub-folders and the image files of one folder. Hidden ones and other files are passed over."""
         folders, files = [], []
         try:
-            found = sorted(os.scandir(folder), key=lambda entry: (entry.is_symlink(), natural_key(entry.name)))
+            found = sorted(os.scandir(folder), key=lambda entry: natural_key(entry.name))
         except OSError as error:
             self.leave_out(folder, f"it cannot be opened: {error.strerror}")
             return [], []
@@ -70,14 +71,6 @@ class Walk:
             except OSError as error:  # a link to itself
                 self.leave_out(entry.path, f"it cannot be followed: {error.strerror}")
         return folders, files
-
-    def images_below(self, folder: Path) -> list[Path]:
-        """List the image files of a class folder and of all folders inside it."""
-        folders, files = self.entries(folder)
-        for inner in folders:
-            if self.enter(inner):
-                files += self.images_below(inner)
-        return files
 
 
 def walk(root: Path) -> Walk:
@@ -109,17 +102,28 @@ def walk(root: Path) -> Walk:
 
 
 def _read_classes(result: Walk, folders: list[Path]) -> None:
-    # All class folders are entered before any is read: a link inside one class must not lead into another.
-    for folder in [folder for folder in folders if result.enter(folder)]:
-        images = result.images_below(folder)
-        if images:
-            # Two spellings of one name (with composed or separate accents) are one class.
-            result.classes.setdefault(printable(folder.name), []).extend(images)
-            result.classes[printable(folder.name)].sort(key=lambda file: natural_key(str(file)))
-        else:
+    """Collect the image files of each class folder and of all folders inside it."""
+    # Two spellings of one name (with composed or separate accents) are one class.
+    pending = deque((printable(folder.name), folder) for folder in folders)
+    links: deque[tuple[str, Path]] = deque()
+    while pending or links:
+        # Links come last: one that leads into another class must find that class read under its own name.
+        followed = not pending
+        name, folder = links.popleft() if followed else pending.popleft()
+        if folder.is_symlink() and not followed:
+            links.append((name, folder))
+        elif result.enter(folder):
+            inner, files = result.entries(folder)
+            pending.extend((name, each) for each in inner)
+            result.classes.setdefault(name, []).extend(files)
+    for folder in folders:
+        if not result.classes.get(printable(folder.name)):
+            result.classes.pop(printable(folder.name), None)
             result.leave_out(folder, "this class folder holds no image")
     if not result.classes:
         raise ValueError(f"no class folder in {printable(result.root)} holds an image")
+    for files in result.classes.values():
+        files.sort(key=lambda file: natural_key(str(file)))
 
 
 def _no_classes(result: Walk, has_images: bool) -> str:

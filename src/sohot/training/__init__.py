@@ -1,0 +1,37 @@
+"""Training: methods by name, the fit loop with its checkpoints and logs, evaluation and export."""
+
+from .errors import ChangedRun, CheckpointError, Diverged, Interrupted, TrainingError
+from .evaluation import Evaluation, evaluate, wilson_interval
+from .export import ExportError, export_onnx
+from .fit import FitResult, fit
+from .inputs import Batches, Inputs, TensorInputs
+from .methods import METHOD_NAMES, Method, method
+from .objective import Objective
+from .prediction import predict_logits
+from .progress import RichProgress
+from .settings import FitSettings
+
+__all__ = [
+    "METHOD_NAMES",
+    "Batches",
+    "ChangedRun",
+    "CheckpointError",
+    "Diverged",
+    "Evaluation",
+    "ExportError",
+    "FitResult",
+    "FitSettings",
+    "Inputs",
+    "Interrupted",
+    "Method",
+    "Objective",
+    "RichProgress",
+    "TensorInputs",
+    "TrainingError",
+    "evaluate",
+    "export_onnx",
+    "fit",
+    "method",
+    "predict_logits",
+    "wilson_interval",
+]

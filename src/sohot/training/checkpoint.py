@@ -1,0 +1,184 @@
+"""Checkpoints: folders of safetensors files with a JSON description, complete or not there.
+
+A checkpoint is written into a hidden folder, brought to the disk, and renamed. The description is the last file
+written; it lists every other file with its size and checksum, so that damage is noticed before anything is loaded.
+"""
+
+import json
+import os
+import re
+import shutil
+import warnings
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load as read_tensors
+from safetensors.torch import save as tensors_to_bytes
+from torch import Tensor
+
+from .errors import CheckpointError, CorruptCheckpoint, OtherVersion, PickleRefused
+from .files import remove_folder, remove_leftovers, sync_folder, to_json, write_bytes
+
+FORMAT = 1
+"""Number of the format; another one is refused."""
+
+DESCRIPTION = "checkpoint.json"
+_NAME = re.compile(r"step-(\d+)")
+_PICKLE_SUFFIXES = {".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin", ".joblib"}
+_PICKLE_HEADS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"PK\x03\x04")  # pickles, and torch's zip of one
+
+Tensors = Mapping[str, Mapping[str, Tensor]]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint in memory: tensors by file and name, and its description."""
+
+    folder: Path
+    step: int
+    tensors: dict[str, dict[str, Tensor]]
+    description: dict[str, Any]
+
+
+def save_checkpoint(root: Path, step: int, tensors: Tensors, description: Mapping[str, Any], keep: int = 2) -> Path:
+    """Write a checkpoint and remove the oldest ones.
+
+    Args:
+        root: Folder that holds the checkpoints of a run.
+        step: Number of steps done.
+        tensors: Tensors by file name (without its suffix) and by name.
+        description: What else belongs to the state, as it fits into JSON.
+        keep: How many of the newest checkpoints stay.
+
+    Returns:
+        The folder of the checkpoint.
+    """
+    final = root / f"step-{step:08d}"
+    temporary = root / f".{final.name}.{os.getpid()}.tmp"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        files = {f"{name}.safetensors": _write_tensors(temporary, name, content) for name, content in tensors.items()}
+        head = {"format": FORMAT, "step": step, "files": files}
+        write_bytes(temporary / DESCRIPTION, to_json({**head, **description}))
+        sync_folder(temporary)
+        if final.exists():  # a damaged one of the same step
+            remove_folder(final)
+        os.replace(temporary, final)
+        sync_folder(root)
+        for old in checkpoint_folders(root)[keep:]:
+            remove_folder(old)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        good = next((folder.name for folder in checkpoint_folders(root)), None)
+        kept = f"the last good one is {good}" if good else "there is none before it"
+        raise CheckpointError(
+            f"the checkpoint of step {step} could not be written to {root}: {error.strerror or error}; {kept}"
+        ) from error
+    return final
+
+
+def checkpoint_folders(root: Path) -> list[Path]:
+    """List the checkpoints in a folder, the newest first."""
+    if not root.is_dir():
+        return []
+    found = [(int(match[1]), path) for path in root.iterdir() if (match := _NAME.fullmatch(path.name))]
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def latest_checkpoint(root: Path) -> Checkpoint | None:
+    """Load the newest checkpoint that is whole; None if there are none.
+
+    A damaged checkpoint is skipped with a warning. One that holds a pickle or has another format is refused.
+    """
+    if root.is_dir():
+        remove_leftovers(root)
+    reasons = []
+    for folder in checkpoint_folders(root):
+        try:
+            return load_checkpoint(folder)
+        except CorruptCheckpoint as error:
+            reasons.append(str(error))
+            warnings.warn(f"{error}; falling back to the checkpoint before it", stacklevel=2)
+    if reasons:
+        raise CheckpointError(f"no checkpoint in {root} can be used: {'; '.join(reasons)}")
+    return None
+
+
+def load_checkpoint(folder: Path) -> Checkpoint:
+    """Load one checkpoint after checking every file of it."""
+    _refuse_pickles(folder)
+    description = read_description(folder / DESCRIPTION)
+    try:
+        step, files = int(description["step"]), dict(description["files"])
+        tensors = {
+            Path(name).stem: _read_tensors(folder / name, int(stamp["bytes"]), int(stamp["crc32"]))
+            for name, stamp in files.items()
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptCheckpoint(f"{folder / DESCRIPTION} is damaged: {error!r}") from error
+    return Checkpoint(folder, step, tensors, description)
+
+
+def read_description(file: Path) -> dict[str, Any]:
+    """Read the JSON file of a checkpoint or a run and check its format."""
+    try:
+        description = json.loads(file.read_bytes())
+    except FileNotFoundError as error:
+        raise CorruptCheckpoint(f"{file.parent} is not complete: {file.name} is missing") from error
+    except (OSError, ValueError) as error:
+        raise CorruptCheckpoint(f"{file} cannot be read: {error}") from error
+    if not isinstance(description, dict) or "format" not in description:
+        raise CorruptCheckpoint(f"{file} is damaged: it does not tell its format")
+    if description["format"] != FORMAT:
+        version = description.get("versions", {}).get("sohot", "unknown")
+        raise OtherVersion(
+            f"{file.parent} was written by sohot {version} in format {description['format']}, "
+            f"this version reads format {FORMAT}: use that version, or start a new run in another folder"
+        )
+    return description
+
+
+def _write_tensors(folder: Path, name: str, tensors: Mapping[str, Tensor]) -> dict[str, int]:
+    content = tensors_to_bytes(_each_by_itself(tensors))
+    write_bytes(folder / f"{name}.safetensors", content)
+    return {"bytes": len(content), "crc32": zlib.crc32(content)}
+
+
+def _each_by_itself(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copy tensors that share memory with another (two streams may share layers): safetensors wants each by itself."""
+    seen: set[int] = set()
+    result = {}
+    for name, tensor in tensors.items():
+        own = tensor.detach().cpu().contiguous()
+        place = own.untyped_storage().data_ptr()
+        result[name] = own.clone() if place in seen else own
+        seen.add(place)
+    return result
+
+
+def _read_tensors(file: Path, size: int, checksum: int) -> dict[str, Tensor]:
+    try:
+        content = file.read_bytes()
+        if len(content) != size or zlib.crc32(content) != checksum:
+            raise CorruptCheckpoint(f"{file} is damaged: its checksum is not the one in {DESCRIPTION}")
+        return read_tensors(content)
+    except (OSError, SafetensorError) as error:
+        raise CorruptCheckpoint(f"{file} cannot be read: {error}") from error
+
+
+def _refuse_pickles(folder: Path) -> None:
+    for file in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if not file.is_file():
+            continue
+        with open(file, "rb") as stream:
+            head = stream.read(4)
+        if file.suffix.lower() in _PICKLE_SUFFIXES or head.startswith(_PICKLE_HEADS):
+            raise PickleRefused(
+                f"{file} is a pickle, which can run any code when it is read; a checkpoint holds safetensors alone"
+            )

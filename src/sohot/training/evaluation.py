@@ -1,0 +1,111 @@
+"""How good predictions are: accuracies, their interval, and who is taken for whom."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..functional.checks import check_label_range, check_labels
+
+Interval = tuple[float, float]
+
+_Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result of `evaluate`.
+
+    Attributes:
+        rows: Number of rows.
+        correct: Number of rows classified correctly.
+        micro: Share of rows classified correctly.
+        macro: Mean over the classes (those that have rows) of the share of their rows classified correctly.
+        interval95: Wilson's 95 % interval of `micro`.
+        per_class: That share by class; None for a class without rows.
+        per_class_interval95: Wilson's 95 % interval of each.
+        confusion: Rows by true class (first) and predicted class.
+    """
+
+    rows: int
+    correct: int
+    micro: float
+    macro: float
+    interval95: Interval
+    per_class: dict[str, float | None]
+    per_class_interval95: dict[str, Interval | None]
+    confusion: list[list[int]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain numbers, lists and dicts."""
+        return asdict(self)
+
+
+def evaluate(logits: Tensor, labels: Tensor, classes: Sequence[str] | int) -> Evaluation:
+    """Compare predictions with the truth.
+
+    Args:
+        logits: Shape (rows, classes); the highest of a row is its prediction.
+        labels: The true classes, integers.
+        classes: The names of the classes, or their number.
+
+    Returns:
+        Accuracies with their 95 % intervals, and the confusion matrix.
+
+    Example:
+        >>> result = evaluate(torch.eye(3)[[0, 1, 1, 2]], torch.tensor([0, 1, 2, 2]), ["cat", "dog", "owl"])
+        >>> result.micro, round(result.macro, 3), result.per_class["owl"]
+        (0.75, 0.833, 0.5)
+    """
+    names = [str(number) for number in range(classes)] if isinstance(classes, int) else list(classes)
+    if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[1] != len(names):
+        shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(f"logits must have the shape (rows, {len(names)}), one column for each class, got {shape}")
+    if len(set(names)) != len(names):
+        raise ValueError("classes must not repeat a name")
+    if logits.shape[0] == 0:
+        raise ValueError("logits is empty: there is nothing to evaluate")
+    labels = torch.as_tensor(labels).to(logits.device)
+    check_labels(labels, logits, ("labels", "logits"))
+    check_label_range(labels, len(names), "labels")
+    if bool(logits.isnan().any()):
+        raise ValueError("logits holds NaN")
+    cells = labels.to(torch.int64) * len(names) + logits.argmax(1)
+    confusion = cells.cpu().bincount(minlength=len(names) ** 2).reshape(len(names), len(names))
+    return _summarise(confusion.tolist(), names)
+
+
+def _summarise(confusion: list[list[int]], names: list[str]) -> Evaluation:
+    rights = [row[k] for k, row in enumerate(confusion)]
+    counts = [sum(row) for row in confusion]
+    shares = [right / count if count else None for right, count in zip(rights, counts, strict=True)]
+    present = [share for share in shares if share is not None]
+    intervals = [wilson_interval(right, count) if count else None for right, count in zip(rights, counts, strict=True)]
+    return Evaluation(
+        rows=sum(counts),
+        correct=sum(rights),
+        micro=sum(rights) / sum(counts),
+        macro=sum(present) / len(present),
+        interval95=wilson_interval(sum(rights), sum(counts)),
+        per_class=dict(zip(names, shares, strict=True)),
+        per_class_interval95=dict(zip(names, intervals, strict=True)),
+        confusion=confusion,
+    )
+
+
+def wilson_interval(successes: int, trials: int) -> Interval:
+    """Give Wilson's 95 % interval of a share; unlike the usual one it holds for few trials and near 0 and 1.
+
+    >>> low, high = wilson_interval(9, 10)
+    >>> round(low, 3), round(high, 3)
+    (0.596, 0.982)
+    """
+    if not 0 <= successes <= trials or trials < 1:
+        raise ValueError(f"successes must lie in 0 … trials and trials be at least 1, got {successes} of {trials}")
+    share, z2 = successes / trials, _Z95**2
+    centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
+    half = _Z95 / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2))
+    return max(0.0, centre - half), min(1.0, centre + half)

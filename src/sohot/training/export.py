@@ -1,0 +1,121 @@
+"""Export to ONNX, called done only after onnxruntime has agreed."""
+
+import copy
+import os
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+TOLERANCE = 1e-4
+"""Largest difference from PyTorch, relative to the largest logit where that exceeds 1."""
+
+_BATCHES = (1, 5)  # neither is the one the model is traced with
+_LARGEST = 2**31 - 1  # protobuf holds no more in one file
+
+
+class ExportError(RuntimeError):
+    """The model could not be exported, or the exported file does not do what the model does."""
+
+
+class ImageSize(Protocol):
+    """The part of an `InputSpec` that shapes the input."""
+
+    @property
+    def size(self) -> int:
+        """Side of the square image."""
+
+    @property
+    def channels(self) -> int:
+        """Channels of the image."""
+
+
+def export_onnx(
+    module: nn.Module, spec: ImageSize, file: str | Path, *, metadata: Mapping[str, str] | None = None
+) -> float:
+    """Write a model as one ONNX file that takes batches of any size.
+
+    The file appears under its name only after onnxruntime has given the same logits as PyTorch, to 1e-4, on random
+    images in batches of two sizes.
+
+    Args:
+        module: From images to logits, such as `TwoStreams.target_only()`.
+        spec: Size and channels of its images.
+        file: The file to write.
+        metadata: Text to store in the file, such as the names of the classes.
+
+    Returns:
+        The largest difference seen.
+    """
+    file = Path(file)
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"the folder of {file} does not exist")
+    if file.is_dir():
+        raise ValueError(f"file {file} is a folder")
+    module = copy.deepcopy(module).cpu().float().eval()
+    shape = (spec.channels, spec.size, spec.size)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        _write(module, shape, temporary, metadata or {})
+        difference = max(_difference(module, shape, temporary, rows) for rows in _BATCHES)
+        if not difference <= TOLERANCE:
+            raise ExportError(
+                f"{file} was not written: onnxruntime differs from PyTorch by {difference:.2g}, more than {TOLERANCE:g}"
+            )
+        _sync(temporary)
+        os.replace(temporary, file)
+    except OSError as error:
+        raise ExportError(f"{file} could not be written: {error.strerror or error}") from error
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+    return difference
+
+
+def _write(module: nn.Module, shape: tuple[int, ...], file: Path, metadata: Mapping[str, str]) -> None:
+    size = sum(tensor.numel() * tensor.element_size() for tensor in module.state_dict().values())
+    if size > _LARGEST:
+        raise ExportError(f"the model has {size / 2**30:.1f} GiB of weights, and an ONNX file holds at most 2")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the exporter's own, about its insides
+            program: Any = torch.onnx.export(
+                module,
+                (torch.randn(2, *shape, generator=torch.Generator().manual_seed(0)),),
+                dynamo=True,
+                input_names=["images"],
+                output_names=["logits"],
+                dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
+                verbose=False,
+            )
+            program.model.metadata_props.update(metadata)
+            program.save(file, external_data=False)
+    except OSError:
+        raise
+    except Exception as error:  # anything the exporter may meet in a network of one's own
+        reason = " ".join(str(error).split())[:300]
+        raise ExportError(f"the model cannot be exported to ONNX: {reason}") from error
+
+
+def _difference(module: nn.Module, shape: tuple[int, ...], file: Path, rows: int) -> float:
+    """Run both on random images and give the largest difference of a logit."""
+    import onnxruntime  # type: ignore[import-untyped]
+
+    images = torch.randn(rows, *shape, generator=torch.Generator().manual_seed(rows))
+    with torch.inference_mode():
+        expected: Tensor = module(images)
+    session = onnxruntime.InferenceSession(file.read_bytes(), providers=["CPUExecutionProvider"])
+    (found,) = session.run(["logits"], {"images": images.numpy()})
+    found = torch.as_tensor(found)
+    if found.shape != expected.shape:
+        raise ExportError(f"onnxruntime gives logits of shape {tuple(found.shape)}, PyTorch {tuple(expected.shape)}")
+    return float((found - expected).abs().max() / expected.abs().max().clamp(min=1.0))
+
+
+def _sync(file: Path) -> None:
+    with open(file, "rb+") as stream:
+        os.fsync(stream.fileno())

@@ -1,0 +1,199 @@
+"""`fit`: train two streams by a method, with checkpoints, logs, and a clear end whatever happens."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lightning_fabric import Fabric
+from torch import nn
+
+from .checkpoint import Checkpoint
+from .errors import CheckpointError, Diverged, Interrupted
+from .inputs import Batches, Domain, Inputs, WholeSet, fingerprint_batches
+from .interrupt import StopRequest
+from .loggers import make_loggers
+from .model import as_streams
+from .objective import Objective
+from .randomness import reproducible
+from .run_folder import RunFolder
+from .settings import FitSettings
+from .trainer import Record, Trainer, make_fabric
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a finished run leaves.
+
+    Attributes:
+        model: The trained model, the one given to `fit`, in evaluation mode.
+        objective: The objective with the learned ζ and the feature scale.
+        steps: Number of steps done in all.
+        history: The record of each step done by this call.
+        seconds: Time this call took.
+        resumed_from: The step this call went on from, None if it began at the start.
+    """
+
+    model: nn.Module
+    objective: Objective
+    steps: int
+    seconds: float
+    resumed_from: int | None = None
+    history: list[Record] = field(default_factory=list)
+
+
+def fit(
+    model: nn.Module,
+    source: Inputs | None,
+    source_labels: Any,
+    target: Inputs | None,
+    target_labels: Any,
+    settings: FitSettings | None = None,
+    *,
+    batches: Batches | None = None,
+    run_dir: str | Path | None = None,
+    resume: bool = False,
+    config: Mapping[str, Any] | None = None,
+    on_step: Callable[[Record], None] | None = None,
+) -> FitResult:
+    """Train a model.
+
+    Args:
+        model: Two streams such as `sohot.streams.TwoStreams`; trained in place.
+        source: Inputs of the source; may be None for the method "t".
+        source_labels: Their classes, integers in 0 … num_classes − 1.
+        target: Inputs of the target; may be None for the method "s".
+        target_labels: Their classes.
+        settings: The settings; None for the defaults.
+        batches: Rows of each step; None for the whole training set at once.
+        run_dir: Folder for checkpoints and logs; None to keep nothing.
+        resume: Go on with the run in `run_dir`, if there is one. On a CPU the final weights are bit by bit those of a
+            run that was never stopped.
+        config: More that must not change between a run and its resumption (backbone, folders, …), as it fits into JSON.
+        on_step: Called after each step with its record.
+
+    Returns:
+        The trained model, its objective and the history.
+
+    Raises:
+        Diverged: The loss is no number, or far above its first value.
+        Interrupted: Ctrl-C or SIGTERM; the state is saved.
+        ChangedRun: `run_dir` holds another run.
+        CheckpointError: A checkpoint cannot be written or read.
+    """
+    began = time.perf_counter()
+    settings = FitSettings() if settings is None else settings
+    num_classes = as_streams(model).num_classes
+    method = settings.resolved_method()
+    source_domain = Domain("source", source, source_labels, num_classes) if method.uses_source else None
+    target_domain = Domain("target", target, target_labels, num_classes) if method.uses_target else None
+    if batches is None:
+        batches = WholeSet(*(len(domain.inputs) if domain else 0 for domain in (source_domain, target_domain)))
+    folder, checkpoint = None, None
+    if run_dir is not None:
+        identity = _identity(model, source_domain, target_domain, batches, settings, config)
+        folder = RunFolder(Path(run_dir), identity, resume=resume, keep=settings.keep_checkpoints)
+        checkpoint = folder.open()
+    elif resume:
+        raise ValueError("resume=True needs the run_dir of the run to go on with")
+    start = checkpoint.step if checkpoint else 0
+    fabric = make_fabric(settings, make_loggers(settings.loggers, folder.path if folder else None, start))
+    with reproducible(settings.seed, fabric.device.type):
+        trainer = Trainer(fabric, model, source_domain, target_domain, batches, settings)
+        history = _run(trainer, folder, checkpoint, settings, on_step)
+    model.eval()
+    return FitResult(
+        model=model,
+        objective=trainer.objective,
+        steps=settings.steps,
+        seconds=time.perf_counter() - began,
+        resumed_from=checkpoint.step if checkpoint else None,
+        history=history,
+    )
+
+
+def _run(
+    trainer: Trainer,
+    folder: RunFolder | None,
+    checkpoint: Checkpoint | None,
+    settings: FitSettings,
+    on_step: Callable[[Record], None] | None,
+) -> list[Record]:
+    """Do the steps that are left."""
+    start = 0
+    if checkpoint is not None:
+        trainer.restore(checkpoint)
+        start = checkpoint.step
+    history: list[Record] = []
+    status = "failed"
+    try:
+        with StopRequest() as stop:
+            for done in range(start + 1, settings.steps + 1):
+                record = trainer.step(done - 1)
+                history.append(record)
+                _log(trainer.fabric, record, folder)
+                if on_step is not None:
+                    on_step(record)
+                last = done == settings.steps
+                if last or stop.received or done % settings.checkpoint_every == 0:
+                    _save(trainer, folder, done)
+                if stop.received and not last:
+                    raise _interrupted(stop.received, done, settings.steps, folder)
+        status = "success"
+    except Diverged as error:
+        raise Diverged(f"{error}; {folder.last_good()}" if folder else str(error)) from None
+    finally:
+        for logger in trainer.fabric.loggers:
+            logger.finalize(status)
+    return history
+
+
+def _save(trainer: Trainer, folder: RunFolder | None, done: int) -> None:
+    trainer.require_finite_weights(done)
+    if folder is not None:
+        folder.save(done, *trainer.state())
+
+
+def _log(fabric: Fabric, record: Record, folder: RunFolder | None) -> None:
+    try:
+        fabric.log_dict({name: value for name, value in record.items() if name != "step"}, step=int(record["step"]))
+    except OSError as error:
+        where = f"; {folder.last_good()}" if folder else ""
+        raise CheckpointError(f"the logs cannot be written: {error.strerror or error}{where}") from error
+
+
+def _interrupted(signal: str, done: int, steps: int, folder: RunFolder | None) -> Interrupted:
+    cause = "Ctrl-C" if signal == "SIGINT" else signal
+    kept = f"saved in {folder.path}, resume to go on" if folder else "nothing was kept, for there is no run_dir"
+    return Interrupted(f"stopped by {cause} after step {done} of {steps}; {kept}")
+
+
+def _identity(
+    model: nn.Module,
+    source: Domain | None,
+    target: Domain | None,
+    batches: Batches,
+    settings: FitSettings,
+    config: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Describe what makes a run this one; a resumed run must have the same."""
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    layout = [[name, list(tensor.shape), name in trained] for name, tensor in model.state_dict().items()]
+    return {
+        "settings": settings.decisive(),
+        "data": {
+            "source": source and source.fingerprint(),
+            "target": target and target.fingerprint(),
+            "batches": fingerprint_batches(batches, settings.steps),
+        },
+        "model": {
+            "kind": type(model).__name__,
+            "tensors": len(layout),
+            "trained": len(trained),
+            "layout": hashlib.sha256(json.dumps(layout).encode()).hexdigest()[:16],
+        },
+        "config": dict(config or {}),
+    }

@@ -1,0 +1,145 @@
+"""Where a training run takes its rows from: inputs by row number, and the rows of each step."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from ..functional.checks import INTEGER_TYPES, check_label_range
+
+_HASHED_BYTES = 1 << 26  # of a larger tensor a sample of rows is hashed: enough to tell data sets apart, and quick
+
+
+@runtime_checkable
+class Inputs(Protocol):
+    """Images (or outputs of the frozen trunk) by row.
+
+    `batch` may use randomness as long as it draws from the global generators of torch, numpy or Python: their state is
+    part of a checkpoint. A `fingerprint() -> str`, if there is one, tells one data set from another.
+    """
+
+    def __len__(self) -> int:
+        """Count the rows."""
+
+    def batch(self, rows: Tensor) -> Tensor:
+        """Give these rows, stacked."""
+
+
+class Batches(Protocol):
+    """Which rows a step uses. A pure function of the step, so that a run that was killed goes on exactly."""
+
+    def batch(self, step: int) -> tuple[Any, Any]:
+        """Give the source rows and the target rows of a step."""
+
+
+class TensorInputs:
+    """Inputs held in one tensor.
+
+    Example:
+        >>> inputs = TensorInputs(torch.arange(6.0).reshape(3, 2))
+        >>> inputs.batch(torch.tensor([2, 0]))
+        tensor([[4., 5.],
+                [0., 1.]])
+    """
+
+    def __init__(self, tensor: Tensor) -> None:
+        if not isinstance(tensor, Tensor) or tensor.dim() < 2 or not tensor.is_floating_point():
+            raise TypeError("TensorInputs takes a floating-point tensor whose first dimension counts the rows")
+        self.tensor = tensor
+
+    def __len__(self) -> int:
+        return self.tensor.shape[0]
+
+    def batch(self, rows: Tensor) -> Tensor:
+        """Give these rows, stacked."""
+        return self.tensor[rows.to(self.tensor.device)]
+
+    def fingerprint(self) -> str:
+        """Give a short text that changes with the data."""
+        size = self.tensor.numel() * self.tensor.element_size()
+        sample = self.tensor[:: max(1, -(-size // _HASHED_BYTES))].detach().contiguous().cpu()
+        digest = hashlib.sha256(repr((tuple(self.tensor.shape), str(self.tensor.dtype))).encode())
+        digest.update(sample.view(torch.uint8).numpy().data)
+        return digest.hexdigest()[:16]
+
+
+class WholeSet:
+    """Every row of both domains in every step.
+
+    >>> WholeSet(3, 2).batch(7)
+    (tensor([0, 1, 2]), tensor([0, 1]))
+    """
+
+    def __init__(self, source_rows: int, target_rows: int) -> None:
+        self._rows = torch.arange(source_rows), torch.arange(target_rows)
+
+    def batch(self, step: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - the same rows whatever the step
+        """Give all rows."""
+        return self._rows
+
+
+class Domain:
+    """The inputs and labels of one domain, checked, and brought to a device batch by batch.
+
+    Args:
+        name: "source" or "target", for messages.
+        inputs: Its inputs.
+        labels: One integer for each row.
+        num_classes: Number of classes.
+    """
+
+    def __init__(self, name: str, inputs: Inputs | None, labels: Any, num_classes: int) -> None:
+        if not isinstance(inputs, Inputs):
+            raise TypeError(
+                f"{name} must have len() and batch(rows), such as TensorInputs, got {type(inputs).__name__}"
+            )
+        self.name = name
+        self.inputs = inputs
+        self.labels = _as_labels(labels, f"{name}_labels")
+        if len(inputs) == 0:
+            raise ValueError(f"{name} is empty")
+        if len(self.labels) != len(inputs):
+            raise ValueError(
+                f"{name}_labels must hold one label for each of {len(inputs)} rows, got {len(self.labels)}"
+            )
+        check_label_range(self.labels, num_classes, f"{name}_labels")
+        self._last: tuple[Tensor, Tensor, Tensor] | None = None
+
+    def batch(self, rows: Any, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Give inputs and labels of these rows on a device."""
+        if self._last is not None and self._last[0] is rows:
+            return self._last[1:]
+        index = torch.as_tensor(rows, dtype=torch.int64)
+        if len(index) == 0:
+            raise ValueError(f"batches gave a step without rows of the {self.name}")
+        batch = self.inputs.batch(index).to(device, non_blocking=True), self.labels[index].to(device)
+        if isinstance(self.inputs, TensorInputs) and isinstance(rows, Tensor):
+            self._last = rows, *batch  # the whole set at once: the same rows again in the next step
+        return batch
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Describe the data so that another data set is told apart."""
+        own = getattr(self.inputs, "fingerprint", None)
+        return {
+            "rows": len(self.inputs),
+            "labels": hashlib.sha256(self.labels.numpy().tobytes()).hexdigest()[:16],
+            "inputs": own() if callable(own) else None,
+        }
+
+
+def fingerprint_batches(batches: Batches, steps: int) -> str:
+    """Give a short text that changes with the rows of the first and the last step."""
+    digest = hashlib.sha256()
+    for step in (0, steps - 1):
+        for rows in batches.batch(step):
+            digest.update(torch.as_tensor(rows, dtype=torch.int64).numpy().tobytes() + b"|")
+    return digest.hexdigest()[:16]
+
+
+def _as_labels(labels: Sequence[int] | Tensor, name: str) -> Tensor:
+    tensor = torch.as_tensor(labels).cpu()
+    if tensor.dtype not in INTEGER_TYPES or tensor.dim() != 1:
+        raise TypeError(f"{name} must be a list of integers, got {tensor.dtype} of shape {tuple(tensor.shape)}")
+    return tensor.to(torch.int64)

@@ -1,0 +1,44 @@
+"""What training asks of a model. `sohot.streams.TwoStreams` answers it; so may one's own."""
+
+from typing import Any, Protocol, cast
+
+from torch import Tensor, nn
+
+
+class Output(Protocol):
+    """Features and logits of a batch; None for a domain that was not given."""
+
+    @property
+    def source_features(self) -> Tensor | None: ...  # noqa: D102
+    @property
+    def target_features(self) -> Tensor | None: ...  # noqa: D102
+    @property
+    def source_logits(self) -> Tensor | None: ...  # noqa: D102
+    @property
+    def target_logits(self) -> Tensor | None: ...  # noqa: D102
+    @property
+    def clip_rate(self) -> Any: ...  # noqa: D102
+
+
+class Streams(Protocol):
+    """A source stream, a target stream and their classifier; also an `nn.Module`."""
+
+    num_classes: int
+
+    def __call__(self, source: Tensor | None, target: Tensor | None, *, from_trunk: bool = False) -> Output:
+        """Run both streams; with `from_trunk` the inputs are outputs of the frozen trunk."""
+
+    def parameter_groups(self, lr: float, head_factor: float = 10.0) -> list[dict[str, Any]]:
+        """Give the parameters to train, in named groups with a learning rate each."""
+
+    def head_penalty(self, weight_decay: float, coupling: float) -> Tensor:
+        """λ‖W‖², for two classifiers with β'‖W − W*‖²."""
+
+
+def as_streams(model: nn.Module) -> Streams:
+    """Require a model with the interface above."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module such as TwoStreams, got {type(model).__name__}")
+    if missing := [name for name in ("num_classes", "parameter_groups", "head_penalty") if not hasattr(model, name)]:
+        raise TypeError(f"model must be like TwoStreams, but {type(model).__name__} has no {' and no '.join(missing)}")
+    return cast(Streams, model)

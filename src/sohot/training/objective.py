@@ -1,0 +1,128 @@
+"""The objective: cross-entropy of both domains, the classifier's penalty, and the alignment (Eq. 5 and Eq. 6)."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from ..losses import ScatterAlignment
+from .methods import Method
+from .model import Output
+from .settings import FitSettings
+
+Losses = dict[str, Tensor]
+
+
+class Objective(nn.Module):
+    """What a training step minimises:
+
+        ℓ(W, b, Λ ∪ Λ*) + λ‖W‖² (+ β'‖W − W*‖²) + g(Φ, Φ*)
+
+    with ℓ the mean cross-entropy over the rows of both domains and g the alignment of `sohot.ScatterAlignment`, whose
+    class weights ζ and feature scale live in this module. Everything is computed in float32 or better, also under mixed
+    precision: the powers of high orders leave the range of half precision.
+
+    Args:
+        method: What to align.
+        num_classes: Number of classes.
+        settings: σ1, σ2, α1, α2, estimator, feature scale and the weight of the target.
+
+    Example:
+        >>> from collections import namedtuple
+        >>> Out = namedtuple("Out", "source_features target_features source_logits target_logits clip_rate")
+        >>> settings = FitSettings(method="so")
+        >>> objective = Objective(settings.resolved_method(), 2, settings)
+        >>> x, y = torch.randn(4, 3), torch.tensor([0, 1, 0, 1])
+        >>> losses = objective(Out(x, x, torch.zeros(4, 2), torch.zeros(4, 2), None), y, y)
+        >>> round(losses["loss"].item(), 4)  # log 2: the domains are the same, so nothing is left to align
+        0.6931
+    """  # noqa: D415
+
+    def __init__(self, method: Method, num_classes: int, settings: FitSettings) -> None:
+        super().__init__()
+        self.method = method
+        self.target_weight = settings.target_weight
+        self.alignment = (
+            ScatterAlignment(
+                num_classes,
+                method.orders,
+                sigma1=settings.sigma1,
+                sigma2=settings.sigma2,
+                class_weights=method.class_weights,
+                alpha1=settings.alpha1,
+                alpha2=settings.alpha2,
+                scope=method.scope,
+                estimator=settings.estimator,
+                feature_scale=settings.feature_scale,
+                check_values=False,  # labels are looked at once before training, NaN shows in the loss
+            )
+            if method.scope is not None
+            else None
+        )
+
+    def forward(
+        self,
+        output: Output,
+        source_labels: Tensor | None,
+        target_labels: Tensor | None,
+        head_penalty: Tensor | None = None,
+    ) -> Losses:
+        """Compute the loss and its parts.
+
+        Args:
+            output: Features and logits of the model.
+            source_labels: Classes of the source rows, None if the model was given no source.
+            target_labels: Classes of the target rows, None if the model was given no target.
+            head_penalty: The penalty on the classifier's weights.
+
+        Returns:
+            "loss", the sum of "cross_entropy", "head_penalty" and "alignment"; "cross_entropy_source" and
+            "cross_entropy_target", the means of the domains; the parts of the alignment ("means", "order2", …,
+            "weight_penalty"). Only "loss" carries a gradient.
+        """
+        logits = output.target_logits if output.source_logits is None else output.source_logits
+        if logits is None:
+            raise ValueError("output holds the logits of neither domain")
+        with torch.autocast(logits.device.type, enabled=False):
+            total, parts = self._cross_entropy(output, source_labels, target_labels)
+            if head_penalty is not None:
+                parts["head_penalty"] = head_penalty
+                total = total + head_penalty
+            if self.alignment is not None:
+                aligned, details = self._align(self.alignment, output, source_labels, target_labels)
+                parts |= {"alignment": aligned, **details}
+                total = total + aligned
+        return {"loss": total, **{name: part.detach() for name, part in parts.items()}}
+
+    def _cross_entropy(
+        self, output: Output, source_labels: Tensor | None, target_labels: Tensor | None
+    ) -> tuple[Tensor, Losses]:
+        sums, rows, parts = [], [], {}
+        given = ("source", output.source_logits, source_labels), ("target", output.target_logits, target_labels)
+        for domain, logits, labels in given:
+            if logits is not None and labels is not None:
+                mean = cross_entropy(_full(logits), labels)
+                parts[f"cross_entropy_{domain}"] = mean
+                sums.append(mean * len(labels))
+                rows.append(len(labels))
+        if not sums:
+            raise ValueError("no domain has both logits and labels")
+        if self.target_weight is None or len(sums) == 1:
+            total = torch.stack(sums).sum() / sum(rows)
+        else:
+            total = torch.lerp(parts["cross_entropy_source"], parts["cross_entropy_target"], self.target_weight)
+        return total, {"cross_entropy": total, **parts}
+
+    @staticmethod
+    def _align(
+        alignment: ScatterAlignment, output: Output, source_labels: Tensor | None, target_labels: Tensor | None
+    ) -> tuple[Tensor, Losses]:
+        source, target = output.source_features, output.target_features
+        if source is None or target is None:
+            raise ValueError("the alignment needs the features of both domains")
+        aligned, details = alignment(_full(source), source_labels, _full(target), target_labels, return_parts=True)
+        return aligned, details
+
+
+def _full(x: Tensor) -> Tensor:
+    """Bring half precision to float32 and leave the rest."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))

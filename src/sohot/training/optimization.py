@@ -1,0 +1,75 @@
+"""The optimiser, its parameter groups, and the learning rate as a pure function of the step."""
+
+import math
+from typing import Any
+
+from torch import nn
+from torch.optim import SGD, AdamW, Optimizer
+
+from .model import as_streams
+from .settings import FitSettings
+
+_START = 1 / 25  # of the highest rate; with the last one as in torch's OneCycleLR
+_END = _START / 1e4
+
+
+def build_optimizer(model: nn.Module, objective: nn.Module, settings: FitSettings) -> Optimizer:
+    """Build the optimiser of a model and of the class weights in its objective.
+
+    The groups are those of the model ("tail", "head") and "zeta", each with its own learning rate. Only the tail has
+    weight decay here: the classifier's is part of the objective, and class weights are held at 1 by theirs.
+    """
+    groups: list[dict[str, Any]] = []
+    for group in as_streams(model).parameter_groups(settings.lr, settings.head_factor):
+        trained = [parameter for parameter in group["params"] if parameter.requires_grad]
+        decay = 0.0 if group.get("name") == "head" else settings.weight_decay
+        groups.append({**group, "params": trained, "weight_decay": decay})
+    zeta = list(objective.parameters())
+    groups.append({"name": "zeta", "params": zeta, "lr": settings.zeta_lr, "weight_decay": 0.0})
+    groups = [{**group, "highest_lr": group["lr"]} for group in groups if group["params"]]
+    if not groups:
+        raise ValueError("model has no parameters to train")
+    if settings.optimizer == "adamw":
+        return AdamW(groups)
+    return SGD(groups, lr=settings.lr, momentum=settings.momentum)
+
+
+def set_learning_rate(optimizer: Optimizer, step: int, settings: FitSettings) -> None:
+    """Set the learning rate of every group for a step."""
+    factor = learning_rate_factor(step, settings.steps, settings.schedule, settings.warmup)
+    for group in optimizer.param_groups:
+        group["lr"] = group["highest_lr"] * factor
+
+
+def learning_rate_factor(step: int, steps: int, schedule: str, warmup: float) -> float:
+    """Give the share of the highest learning rate that a step uses.
+
+    Args:
+        step: The step, from 0.
+        steps: Number of steps in the run.
+        schedule: "one-cycle" rises and falls along cosines as torch's OneCycleLR; "cosine" rises linearly and falls
+            along a cosine; "constant" is 1.
+        warmup: Share of the steps in which the rate rises.
+
+    Example:
+        >>> [round(learning_rate_factor(step, 5, "cosine", 0.4), 2) for step in range(5)]
+        [0.5, 1.0, 0.75, 0.25, 0.0]
+    """
+    if schedule == "constant":
+        return 1.0
+    rising = warmup * steps - 1  # the last step of the rise
+    if schedule == "cosine":
+        if step < rising:
+            return (step + 1) / (rising + 1)
+        return _cosine(1.0, 0.0, _share(step - max(rising, 0), steps - 1 - max(rising, 0)))
+    if step < rising:
+        return _cosine(_START, 1.0, _share(step, rising))
+    return _cosine(1.0, _END, _share(step - max(rising, 0), steps - 1 - max(rising, 0)))
+
+
+def _share(done: float, all_of_it: float) -> float:
+    return done / all_of_it if all_of_it > 0 else 0.0
+
+
+def _cosine(start: float, end: float, share: float) -> float:
+    return end + (start - end) / 2 * (1 + math.cos(math.pi * share))

@@ -1,0 +1,80 @@
+"""Live progress on the terminal: loss parts, accuracy and time left."""
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+_PARTS = ("cross_entropy", "head_penalty", "means", "weight_penalty")
+
+
+class RichProgress:
+    """Shows a training run; give it to `fit` as `on_step`.
+
+    On a terminal there is one live line, elsewhere a plain line at every tenth of the run. Everything goes to standard
+    error, standard output stays free for results.
+
+    Args:
+        steps: Number of steps in the run.
+        console: Where to print; None for standard error.
+
+    Example:
+        >>> import sys
+        >>> with RichProgress(2, Console(file=sys.stdout, width=100)) as progress:
+        ...     progress({"step": 2, "loss": 0.5, "cross_entropy": 0.5, "accuracy_target": 1.0})
+        step 2/2 loss 0.5 = cross-entropy 0.5, accuracy target 100.0 %
+    """
+
+    def __init__(self, steps: int, console: Console | None = None) -> None:
+        self.steps = steps
+        self.console = Console(stderr=True) if console is None else console
+        self._progress = Progress(
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}"),
+            console=self.console,
+        )
+        self._task = self._progress.add_task("", total=steps)
+        self._next_line = 1
+
+    def __enter__(self) -> "RichProgress":
+        if self.console.is_terminal:
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, record: dict[str, float]) -> None:
+        """Show the numbers of a step."""
+        step = int(record["step"])
+        if self.console.is_terminal:
+            self._progress.update(self._task, completed=step, description=describe(record))
+        elif step * 10 >= self._next_line * self.steps:
+            self._next_line = step * 10 // self.steps + 1
+            self.console.print(f"step {step}/{self.steps} {describe(record)}", highlight=False, markup=False)
+
+
+def describe(record: dict[str, float]) -> str:
+    """Say the numbers of a step in one line.
+
+    >>> describe({"loss": 0.75, "cross_entropy": 0.5, "means": 0.05, "order2": 0.2, "accuracy_source": 0.9})
+    'loss 0.75 = cross-entropy 0.5 + means 0.05 + order 2 0.2, accuracy source 90.0 %'
+    """
+    orders = [name for name in record if name.startswith("order")]
+    shown = [name for name in (*_PARTS[:3], *orders, _PARTS[3]) if name in record]
+    parts = " + ".join(f"{_title(name)} {record[name]:.3g}" for name in shown)
+    accuracies = [
+        f"{domain} {record[key]:.1%}" for domain in ("source", "target") if (key := f"accuracy_{domain}") in record
+    ]
+    accuracy = f", accuracy {', '.join(accuracies)}".replace("%", " %") if accuracies else ""
+    return f"loss {record['loss']:.3g} = {parts}{accuracy}"
+
+
+def _title(name: str) -> str:
+    return name.replace("order", "order ") if name.startswith("order") else name.replace("_", "-")

@@ -1,0 +1,73 @@
+"""Same seed, same machine, same result: seeding, and the state of all generators for a checkpoint."""
+
+import os
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+
+@contextmanager
+def reproducible(seed: int, device_type: str) -> Iterator[None]:
+    """Seed Python, numpy and torch inside, choose deterministic kernels, and leave everything as it was after."""
+    before = random_state()
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+    deterministic, warn_only = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    benchmark = torch.backends.cudnn.benchmark
+    try:
+        if device_type == "cuda":  # on a CPU the kernels in use are deterministic anyway
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+            torch.use_deterministic_algorithms(True, warn_only=True)
+            torch.backends.cudnn.benchmark = False
+        yield
+    finally:
+        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+        torch.backends.cudnn.benchmark = benchmark
+        restore_random_state(before)
+
+
+def random_state() -> dict[str, Any]:
+    """Return the state of all generators as it fits into JSON."""
+    version, words, gauss = random.getstate()
+    numpy_state: dict[str, Any] = np.random.get_state(legacy=False)
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return {
+        "python": [version, list(words), gauss],
+        "numpy": {
+            **numpy_state,
+            "state": {"key": numpy_state["state"]["key"].tolist(), "pos": numpy_state["state"]["pos"]},
+        },
+        "torch": bytes(torch.get_rng_state().numpy()).hex(),
+        "cuda": [bytes(state.numpy()).hex() for state in cuda],
+    }
+
+
+def restore_random_state(state: dict[str, Any]) -> None:
+    """Bring all generators to a state that `random_state` gave.
+
+    >>> before = random_state()
+    >>> first = torch.rand(1)
+    >>> restore_random_state(before)
+    >>> bool(first == torch.rand(1))
+    True
+    """
+    version, words, gauss = state["python"]
+    random.setstate((version, tuple(words), gauss))
+    words_and_place = state["numpy"]["state"]
+    key = np.array(words_and_place["key"], dtype=np.uint32)
+    np.random.set_state({**state["numpy"], "state": {"key": key, "pos": words_and_place["pos"]}})
+    torch.set_rng_state(_generator_state(state["torch"]))
+    if state["cuda"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all([_generator_state(one) for one in state["cuda"]])
+
+
+def _generator_state(text: str) -> torch.Tensor:
+    return torch.frombuffer(bytearray.fromhex(text), dtype=torch.uint8)

@@ -1,0 +1,95 @@
+"""A run's folder: what was asked for, its checkpoints and its logs; and whether a resumed run is the same run."""
+
+import json
+import platform
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .checkpoint import FORMAT, Checkpoint, checkpoint_folders, latest_checkpoint, read_description, save_checkpoint
+from .checkpoint import Tensors as Tensors
+from .errors import ChangedRun, CheckpointError
+from .files import remove_leftovers, write_json
+
+_COMPARED = ("settings", "data", "model", "config")
+
+
+class RunFolder:
+    """The folder of one run: `run.json`, `checkpoints/`, `log.csv` and the folders of other loggers.
+
+    Args:
+        path: The folder; made if it is not there.
+        identity: What makes the run this one, by "settings", "data", "model" and "config"; as it fits into JSON.
+        resume: Go on with the run in the folder, if there is one.
+        keep: How many checkpoints stay.
+    """
+
+    def __init__(self, path: Path, identity: Mapping[str, Any], *, resume: bool, keep: int) -> None:
+        self.path = Path(path)
+        self.keep = keep
+        self._identity = json.loads(json.dumps(identity))
+        self._resume = resume
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
+        return self.path / "checkpoints"
+
+    def open(self) -> Checkpoint | None:
+        """Make or check the folder; give the checkpoint to go on from, None for the start."""
+        file = self.path / "run.json"
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(self.path)
+            if not file.exists() and not checkpoint_folders(self.checkpoints):
+                write_json(file, {"format": FORMAT, "versions": versions(), **self._identity})
+                return None
+        except FileExistsError as error:
+            raise ValueError(f"run_dir {self.path} is a file, not a folder") from error
+        except OSError as error:
+            raise CheckpointError(f"run_dir {self.path} cannot be written: {error.strerror or error}") from error
+        if not self._resume:
+            raise ChangedRun(f"run_dir {self.path} already holds a run: resume it, or give another folder")
+        self._require_same(read_description(file))
+        return latest_checkpoint(self.checkpoints)
+
+    def save(self, step: int, tensors: Tensors, state: Mapping[str, Any]) -> Path:
+        """Write a checkpoint of this run."""
+        description = {"versions": versions(), **self._identity, **state}
+        return save_checkpoint(self.checkpoints, step, tensors, description, self.keep)
+
+    def last_good(self) -> str:
+        """Say where the newest checkpoint is."""
+        newest = next(iter(checkpoint_folders(self.checkpoints)), None)
+        return f"the last good checkpoint is {newest}" if newest else f"no checkpoint was written yet in {self.path}"
+
+    def _require_same(self, stored: Mapping[str, Any]) -> None:
+        changes = [
+            change for part in _COMPARED for change in differences(stored.get(part), self._identity.get(part), part)
+        ]
+        if changes:
+            raise ChangedRun(
+                f"run_dir {self.path} holds another run, so it cannot be resumed; changed: {'; '.join(changes)}"
+            )
+
+
+def differences(before: Any, now: Any, name: str) -> Iterator[str]:
+    """Name what differs between two values of the kind JSON holds.
+
+    >>> list(differences({"lr": 0.1, "steps": 5}, {"lr": 0.2, "steps": 5}, "settings"))
+    ['settings.lr was 0.1, is 0.2']
+    """
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted({*before, *now}):
+            yield from differences(before.get(key), now.get(key), f"{name}.{key}")
+    elif before != now:
+        yield f"{name} was {before!r}, is {now!r}"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that matter to a result."""
+    from .. import __version__
+
+    return {"sohot": __version__, "torch": torch.__version__, "python": platform.python_version()}

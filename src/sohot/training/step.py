@@ -1,0 +1,78 @@
+"""One training step's forward pass: the model, its objective, and what is reported of them."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from .model import Output, as_streams
+from .objective import Losses, Objective
+from .settings import FitSettings
+
+
+class _SourceOnly(NamedTuple):
+    """An output whose source rows went through the target stream."""
+
+    source_features: Tensor | None
+    source_logits: Tensor | None
+    clip_rate: Any
+    target_features: Tensor | None = None
+    target_logits: Tensor | None = None
+
+
+class TrainingStep(nn.Module):
+    """Gives the losses of a batch as a dict; a module so that devices and precision wrap the whole of it.
+
+    At test time the target stream works alone. So where a method learns from the source alone (`s`), the source rows go
+    through the target stream: it is the one that has to learn.
+
+    Args:
+        model: The two streams.
+        objective: What they minimise.
+        settings: λ, β' and whether inputs are outputs of the trunk.
+    """
+
+    def __init__(self, model: nn.Module, objective: Objective, settings: FitSettings) -> None:
+        super().__init__()
+        self.model = model
+        self.objective = objective
+        self.head_decay = settings.head_decay
+        self.coupling = settings.coupling
+        self.from_trunk = settings.from_trunk
+
+    def forward(
+        self,
+        source: Tensor | None,
+        source_labels: Tensor | None,
+        target: Tensor | None,
+        target_labels: Tensor | None,
+    ) -> Losses:
+        """Compute the losses ("loss" carries the gradient), accuracies and the clip rate of a batch."""
+        streams = as_streams(self.model)
+        output: Output
+        if target is None:
+            through = streams(None, source, from_trunk=self.from_trunk)
+            output = _SourceOnly(through.target_features, through.target_logits, through.clip_rate)
+        else:
+            output = streams(source, target, from_trunk=self.from_trunk)
+        with torch.autocast(_device_type(source, target), enabled=False):
+            penalty = streams.head_penalty(self.head_decay, self.coupling)
+        losses: Losses = self.objective(output, source_labels, target_labels, head_penalty=penalty)
+        return losses | _report(output, source_labels, target_labels)
+
+
+def _device_type(*inputs: Tensor | None) -> str:
+    return next(x.device.type for x in inputs if x is not None)
+
+
+@torch.no_grad()
+def _report(output: Output, source_labels: Tensor | None, target_labels: Tensor | None) -> Losses:
+    """Accuracy on the rows of this batch, and the share of features the norm bound has clipped."""
+    report: Losses = {}
+    given = ("source", output.source_logits, source_labels), ("target", output.target_logits, target_labels)
+    for domain, logits, labels in given:
+        if logits is not None and labels is not None:
+            report[f"accuracy_{domain}"] = (logits.argmax(1) == labels).float().mean()
+    if output.clip_rate is not None:
+        report["clip_rate"] = torch.as_tensor(output.clip_rate, dtype=torch.float32).detach()
+    return report

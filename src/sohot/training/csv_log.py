@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,12 +21,12 @@ class CSVLog(Logger):
 
     def __init__(self, file: Path, start: int = 0) -> None:
         self.file = file
-        self._columns: list[str] | None = None
+        self._columns: list[str] = []
         self._stream: TextIO | None = None
         rows = read_csv_log(file)
         if start and rows:
             self._columns = list(rows[0])
-            write_atomically(file, _lines(self._columns, [row for row in rows if row["step"] <= start]).encode())
+            self._rewrite([row for row in rows if row["step"] <= start])
         elif file.exists():
             file.unlink()
 
@@ -41,18 +42,26 @@ class CSVLog(Logger):
 
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
         """Append a line."""
+        metrics = {"step": step or 0, **metrics}
+        if new := [name for name in metrics if name not in self._columns]:
+            self.finalize("")
+            self._columns += new
+            self._rewrite(read_csv_log(self.file))
         if self._stream is None:
-            new = self._columns is None
-            self._columns = self._columns or ["step", *(name for name in metrics if name != "step")]
             self._stream = open(self.file, "a", encoding="utf-8", newline="")  # noqa: SIM115 - closed in finalize
-            if new:
-                self._stream.write(_lines(self._columns, []))
         line = io.StringIO()
-        csv.DictWriter(line, self._columns or [], extrasaction="ignore", lineterminator="\n").writerow(
-            {**metrics, "step": step}
-        )
+        csv.DictWriter(line, self._columns, lineterminator="\n").writerow(metrics)
         self._stream.write(line.getvalue())
         self._stream.flush()
+
+    def _rewrite(self, rows: list[dict[str, float]]) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self._columns, lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            numbers = {name: value for name, value in row.items() if not math.isnan(value)}
+            writer.writerow({**numbers, "step": int(row["step"])})
+        write_atomically(self.file, text.getvalue().encode())
 
     def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
         """Do nothing: the settings are in run.json."""
@@ -79,17 +88,10 @@ def read_csv_log(file: Path) -> list[dict[str, float]]:
     whole = text[: text.rfind("\n") + 1]
     rows = []
     for row in csv.DictReader(io.StringIO(whole)):
+        if None in row or None in row.values():  # too many or too few columns
+            continue
         try:
-            rows.append({name: float(value) for name, value in row.items()})
-        except (TypeError, ValueError):  # too few or too many columns, or no number
+            rows.append({name: float(value) if value else math.nan for name, value in row.items()})
+        except ValueError:
             continue
     return rows
-
-
-def _lines(columns: list[str], rows: list[dict[str, float]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({**row, "step": int(row["step"])})
-    return text.getvalue()

@@ -4,6 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from .errors import CheckpointError, Diverged, Interrupted
 from .inputs import Batches, Domain, Inputs, WholeSet, fingerprint_batches
 from .interrupt import StopRequest
 from .loggers import make_loggers
-from .model import as_streams
+from .model import as_streams, require_one_input
 from .objective import Objective
 from .randomness import reproducible
 from .run_folder import RunFolder
@@ -90,6 +91,8 @@ def fit(
     method = settings.resolved_method()
     source_domain = Domain("source", source, source_labels, num_classes) if method.uses_source else None
     target_domain = Domain("target", target, target_labels, num_classes) if method.uses_target else None
+    if not method.uses_target:
+        require_one_input(model, settings.from_trunk)
     if batches is None:
         batches = WholeSet(*(len(domain.inputs) if domain else 0 for domain in (source_domain, target_domain)))
     folder, checkpoint = None, None
@@ -100,7 +103,11 @@ def fit(
     elif resume:
         raise ValueError("resume=True needs the run_dir of the run to go on with")
     start = checkpoint.step if checkpoint else 0
-    fabric = make_fabric(settings, make_loggers(settings.loggers, folder.path if folder else None, start))
+    try:
+        loggers = make_loggers(settings.loggers, folder.path if folder else None, start)
+    except OSError as error:
+        raise _no_logs(error, folder) from error
+    fabric = make_fabric(settings, loggers)
     with reproducible(settings.seed, fabric.device.type):
         trainer = Trainer(fabric, model, source_domain, target_domain, batches, settings)
         history = _run(trainer, folder, checkpoint, settings, on_step)
@@ -147,7 +154,8 @@ def _run(
         raise Diverged(f"{error}; {folder.last_good()}" if folder else str(error)) from None
     finally:
         for logger in trainer.fabric.loggers:
-            logger.finalize(status)
+            with suppress(OSError):  # a full disk has been told of already
+                logger.finalize(status)
     return history
 
 
@@ -161,8 +169,12 @@ def _log(fabric: Fabric, record: Record, folder: RunFolder | None) -> None:
     try:
         fabric.log_dict({name: value for name, value in record.items() if name != "step"}, step=int(record["step"]))
     except OSError as error:
-        where = f"; {folder.last_good()}" if folder else ""
-        raise CheckpointError(f"the logs cannot be written: {error.strerror or error}{where}") from error
+        raise _no_logs(error, folder) from error
+
+
+def _no_logs(error: OSError, folder: RunFolder | None) -> CheckpointError:
+    where = f"; {folder.last_good()}" if folder else ""
+    return CheckpointError(f"the logs cannot be written: {error.strerror or error}{where}")
 
 
 def _interrupted(signal: str, done: int, steps: int, folder: RunFolder | None) -> Interrupted:

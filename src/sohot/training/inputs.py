@@ -107,13 +107,13 @@ class Domain:
         check_label_range(self.labels, num_classes, f"{name}_labels")
         self._last: tuple[Tensor, Tensor, Tensor] | None = None
 
-    def batch(self, rows: Any, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Give inputs and labels of these rows on a device."""
+    def batch(self, rows: Any, device: torch.device) -> tuple[Tensor, Tensor] | tuple[None, None]:
+        """Give inputs and labels of these rows on a device; None and None if there are no rows in this step."""
         if self._last is not None and self._last[0] is rows:
             return self._last[1:]
         index = torch.as_tensor(rows, dtype=torch.int64)
         if len(index) == 0:
-            raise ValueError(f"batches gave a step without rows of the {self.name}")
+            return None, None
         batch = self.inputs.batch(index).to(device, non_blocking=True), self.labels[index].to(device)
         if isinstance(self.inputs, TensorInputs) and isinstance(rows, Tensor):
             self._last = rows, *batch  # the whole set at once: the same rows again in the next step

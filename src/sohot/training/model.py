@@ -42,3 +42,15 @@ def as_streams(model: nn.Module) -> Streams:
     if missing := [name for name in ("num_classes", "parameter_groups", "head_penalty") if not hasattr(model, name)]:
         raise TypeError(f"model must be like TwoStreams, but {type(model).__name__} has no {' and no '.join(missing)}")
     return cast(Streams, model)
+
+
+def require_one_input(model: nn.Module, from_trunk: bool) -> None:
+    """Require that source rows can go through the target stream, as learning from the source alone needs."""
+    specs = getattr(model, "inputs", None)
+    if isinstance(specs, dict) and specs.get("source") != specs.get("target"):
+        raise ValueError("the method 's' trains the target stream on source images, but the streams take other images")
+    trunk = getattr(model, "trunk", None)
+    if from_trunk and callable(trunk) and trunk("source") is not trunk("target"):
+        raise ValueError(
+            "the method 's' trains the target stream on source images, but from_trunk gives another trunk's"
+        )

@@ -77,7 +77,7 @@ class Objective(nn.Module):
         Returns:
             "loss", the sum of "cross_entropy", "head_penalty" and "alignment"; "cross_entropy_source" and
             "cross_entropy_target", the means of the domains; the parts of the alignment ("means", "order2", …,
-            "weight_penalty"). Only "loss" carries a gradient.
+            "weight_penalty"), unless the batch shows one domain alone. Only "loss" carries a gradient.
         """
         logits = output.target_logits if output.source_logits is None else output.source_logits
         if logits is None:
@@ -87,8 +87,11 @@ class Objective(nn.Module):
             if head_penalty is not None:
                 parts["head_penalty"] = head_penalty
                 total = total + head_penalty
-            if self.alignment is not None:
-                aligned, details = self._align(self.alignment, output, source_labels, target_labels)
+            source, target = output.source_features, output.target_features
+            if self.alignment is not None and source is not None and target is not None:
+                aligned, details = self.alignment(
+                    _full(source), source_labels, _full(target), target_labels, return_parts=True
+                )
                 parts |= {"alignment": aligned, **details}
                 total = total + aligned
         return {"loss": total, **{name: part.detach() for name, part in parts.items()}}
@@ -111,16 +114,6 @@ class Objective(nn.Module):
         else:
             total = torch.lerp(parts["cross_entropy_source"], parts["cross_entropy_target"], self.target_weight)
         return total, {"cross_entropy": total, **parts}
-
-    @staticmethod
-    def _align(
-        alignment: ScatterAlignment, output: Output, source_labels: Tensor | None, target_labels: Tensor | None
-    ) -> tuple[Tensor, Losses]:
-        source, target = output.source_features, output.target_features
-        if source is None or target is None:
-            raise ValueError("the alignment needs the features of both domains")
-        aligned, details = alignment(_full(source), source_labels, _full(target), target_labels, return_parts=True)
-        return aligned, details
 
 
 def _full(x: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ def predict_logits(model: nn.Module, inputs: Inputs, *, batch_size: int = 256, f
         logits = []
         for first in range(0, len(inputs), batch_size):
             batch = inputs.batch(torch.arange(first, min(first + batch_size, len(inputs)))).to(device)
-            found = model(None, batch, from_trunk=True).target_logits if from_trunk else model.predict(batch)  # type: ignore[operator]
+            found = model(None, batch, from_trunk=from_trunk).target_logits
             logits.append(found.float().cpu())
     finally:
         model.train(training)

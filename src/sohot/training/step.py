@@ -48,9 +48,11 @@ class TrainingStep(nn.Module):
         target_labels: Tensor | None,
     ) -> Losses:
         """Compute the losses ("loss" carries the gradient), accuracies and the clip rate of a batch."""
+        if source is None and target is None:
+            raise ValueError("batches gave a step without rows of either domain")
         streams = as_streams(self.model)
         output: Output
-        if target is None:
+        if not self.objective.method.uses_target:
             through = streams(None, source, from_trunk=self.from_trunk)
             output = _SourceOnly(through.target_features, through.target_logits, through.clip_rate)
         else:

@@ -1,0 +1,45 @@
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from sohot.training import FitResult, FitSettings, TensorInputs, fit
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def standin() -> ModuleType:
+    return load("standin")
+
+
+@pytest.fixture
+def train(standin):
+    """Train the small model on the small problem: train(steps=20, run_dir=…) with any setting or argument of `fit`."""
+
+    def run(model: Any = None, data: Any = None, **options: Any) -> FitResult:
+        arguments = {
+            name: options.pop(name) for name in ("batches", "run_dir", "resume", "config", "on_step") if name in options
+        }
+        source, source_labels, target, target_labels = standin.problem() if data is None else data
+        settings = FitSettings(**{"steps": 12, "lr": 0.02, "accelerator": "cpu", "loggers": (), **options})
+        inputs = TensorInputs(source), source_labels, TensorInputs(target), target_labels
+        return fit(standin.SmallStreams() if model is None else model, *inputs, settings, **arguments)
+
+    return run
+
+
+@pytest.fixture
+def same_weights():
+    def compare(one: Any, other: Any) -> bool:
+        first, second = one.state_dict(), other.state_dict()
+        return list(first) == list(second) and all(first[name].equal(second[name]) for name in first)
+
+    return compare

@@ -69,8 +69,9 @@ class RandomRows:
 def problem(rows: tuple[int, int] = (24, 9), size: int = 4, seed: int = 1) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Classes as clusters; the target is the source turned and moved."""
     generator = torch.Generator().manual_seed(seed)
-    centres = 2 * torch.randn(CLASSES, size, generator=generator)
-    turn = torch.linalg.qr(torch.eye(size) + 0.2 * torch.randn(size, size, generator=generator))[0]
+    centres = 3 * torch.randn(CLASSES, size, generator=generator)
+    slant = 0.1 * torch.randn(size, size, generator=generator)
+    turn = torch.linalg.matrix_exp(slant - slant.T)
     labels = [torch.arange(count) % CLASSES for count in rows]
     source, target = (centres[y] + 0.4 * torch.randn(len(y), size, generator=generator) for y in labels)
     return source, labels[0], target @ turn + 0.5, labels[1]

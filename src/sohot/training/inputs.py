@@ -115,7 +115,7 @@ class Domain:
         if len(index) == 0:
             return None, None
         batch = self.inputs.batch(index).to(device, non_blocking=True), self.labels[index].to(device)
-        if isinstance(self.inputs, TensorInputs) and isinstance(rows, Tensor):
+        if type(self.inputs) is TensorInputs and isinstance(rows, Tensor):  # a subclass may be random
             self._last = rows, *batch  # the whole set at once: the same rows again in the next step
         return batch
 

@@ -1,0 +1,163 @@
+import errno
+import json
+import os
+import pickle
+import shutil
+import warnings
+
+import pytest
+import torch
+
+from sohot.training import CheckpointError
+from sohot.training.checkpoint import (
+    checkpoint_folders,
+    latest_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
+from sohot.training.errors import CorruptCheckpoint, OtherVersion, PickleRefused
+
+TENSORS = {"model": {"w": torch.arange(6.0).reshape(2, 3), "n": torch.tensor(3)}, "optimizer": {}}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    for step in (3, 6, 9):
+        save_checkpoint(tmp_path, step, TENSORS, {"first_loss": step / 2}, keep=2)
+    return tmp_path
+
+
+def test_what_is_saved_is_loaded(saved):
+    found = latest_checkpoint(saved)
+    assert (found.step, found.description["first_loss"]) == (9, 4.5)
+    assert found.tensors["model"]["w"].equal(TENSORS["model"]["w"])
+    assert found.tensors["model"]["n"].dtype == torch.int64
+    assert found.tensors["optimizer"] == {}
+
+
+def test_the_newest_are_kept_and_nothing_else_is_left(saved):
+    assert sorted(path.name for path in saved.iterdir()) == ["step-00000006", "step-00000009"]
+
+
+def test_tensors_that_share_memory_are_saved(tmp_path):
+    shared = torch.randn(4)
+    save_checkpoint(tmp_path, 1, {"model": {"a": shared, "b": shared, "c": shared[:2]}}, {})
+    found = latest_checkpoint(tmp_path).tensors["model"]
+    assert found["a"].equal(shared)
+    assert found["b"].equal(shared)
+    assert found["c"].equal(shared[:2])
+
+
+def test_no_checkpoint_is_no_error(tmp_path):
+    assert latest_checkpoint(tmp_path) is None
+    assert latest_checkpoint(tmp_path / "missing") is None
+
+
+def _truncate(folder):
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-5])
+
+
+def _flip(folder):
+    file = folder / "model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-3] ^= 1
+    file.write_bytes(content)
+
+
+def _empty(folder):
+    (folder / "checkpoint.json").write_bytes(b"")
+
+
+def _no_description(folder):
+    (folder / "checkpoint.json").unlink()
+
+
+def _no_tensors(folder):
+    (folder / "model.safetensors").unlink()
+
+
+def _odd_description(folder):
+    (folder / "checkpoint.json").write_text('{"format": 1, "step": "many"}')
+
+
+DAMAGES = [_truncate, _flip, _empty, _no_description, _no_tensors, _odd_description]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(saved, damage):
+    damage(saved / "step-00000009")
+    with pytest.raises(CorruptCheckpoint, match="step-00000009"):
+        load_checkpoint(saved / "step-00000009")
+    with pytest.warns(UserWarning, match="step-00000009.*falling back to the checkpoint before it"):
+        assert latest_checkpoint(saved).step == 6
+
+
+def test_nothing_but_damage_ends_in_one_sentence(saved):
+    for folder in checkpoint_folders(saved):
+        _truncate(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(CheckpointError, match="no checkpoint in .* can be used"):
+            latest_checkpoint(saved)
+
+
+def test_a_damaged_checkpoint_of_the_same_step_is_replaced(saved):
+    _truncate(saved / "step-00000009")
+    save_checkpoint(saved, 9, TENSORS, {})
+    assert latest_checkpoint(saved).step == 9
+
+
+class _Harm:
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+def _pickled(folder):
+    (folder / "model.safetensors").write_bytes(pickle.dumps(_Harm()))
+
+
+def _torch_pickle(folder):
+    torch.save({"w": torch.zeros(2)}, folder / "model.safetensors")
+
+
+def _additional_pickle(folder):
+    (folder / "extra.pt").write_bytes(b"anything")
+
+
+@pytest.mark.parametrize("plant", [_pickled, _torch_pickle, _additional_pickle])
+def test_a_checkpoint_that_holds_a_pickle_is_refused(saved, plant):
+    plant(saved / "step-00000009")
+    with pytest.raises(PickleRefused, match="is a pickle, which can run any code"):
+        latest_checkpoint(saved)
+
+
+def test_another_format_is_refused(saved):
+    file = saved / "step-00000009" / "checkpoint.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 99, "versions": {"sohot": "7.0"}}))
+    with pytest.raises(OtherVersion, match="written by sohot 7.0 in format 99, this version reads format 1"):
+        latest_checkpoint(saved)
+
+
+@pytest.mark.parametrize("call", ["open", "fsync", "replace"])
+def test_a_full_disk_keeps_the_last_good_checkpoint(saved, monkeypatch, call):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = sorted(path.name for path in saved.iterdir())
+    with monkeypatch.context() as patch:
+        if call == "open":
+            patch.setattr("builtins.open", full)
+        else:
+            patch.setattr(os, call, full)
+        with pytest.raises(CheckpointError, match=r"step 12 .*No space left on device; the last good one is step-0+9$"):
+            save_checkpoint(saved, 12, TENSORS, {})
+    assert sorted(path.name for path in saved.iterdir()) == before
+    assert latest_checkpoint(saved).step == 9
+
+
+def test_leftovers_of_a_killed_process_are_cleared(saved):
+    shutil.copytree(saved / "step-00000009", saved / ".step-00000012.77.tmp")
+    (saved / ".step-00000003.77.old").mkdir()
+    assert latest_checkpoint(saved).step == 9
+    assert len(list(saved.iterdir())) == 2

@@ -22,7 +22,7 @@ def standin() -> ModuleType:
 
 @pytest.fixture
 def train(standin):
-    """Train the small model on the small problem: train(steps=20, run_dir=…) with any setting or argument of `fit`."""
+    """Train the small model on the small problem, with any setting or argument of `fit`."""
 
     def run(model: Any = None, data: Any = None, **options: Any) -> FitResult:
         arguments = {

@@ -98,7 +98,7 @@ def test_nothing_but_damage_ends_in_one_sentence(saved):
         _truncate(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(CheckpointError, match="no checkpoint in .* can be used"):
+        with pytest.raises(CheckpointError, match=r"no checkpoint in .* can be used"):
             latest_checkpoint(saved)
 
 
@@ -135,7 +135,7 @@ def test_a_checkpoint_that_holds_a_pickle_is_refused(saved, plant):
 def test_another_format_is_refused(saved):
     file = saved / "step-00000009" / "checkpoint.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "format": 99, "versions": {"sohot": "7.0"}}))
-    with pytest.raises(OtherVersion, match="written by sohot 7.0 in format 99, this version reads format 1"):
+    with pytest.raises(OtherVersion, match=r"written by sohot 7.0 in format 99, this version reads format 1"):
         latest_checkpoint(saved)
 
 

@@ -44,7 +44,15 @@ def test_one_step_gives_a_dict_of_losses(standin):
     source, source_labels, target, target_labels = standin.problem()
     losses = step(source, source_labels, target, target_labels)
     assert list(losses) == [
-        *("loss", "cross_entropy", "cross_entropy_source", "cross_entropy_target", "head_penalty", "alignment", "means"),
+        *(
+            "loss",
+            "cross_entropy",
+            "cross_entropy_source",
+            "cross_entropy_target",
+            "head_penalty",
+            "alignment",
+            "means",
+        ),
         *("order2", "order3", "weight_penalty", "accuracy_source", "accuracy_target", "clip_rate"),
     ]
     losses["loss"].backward()
@@ -133,7 +141,7 @@ def test_divergence_keeps_the_last_good_checkpoint(train, standin, tmp_path):
             self.calls += 1
             return super().head_penalty(weight_decay, coupling) * (math.inf if self.calls > 7 else 1.0)
 
-    with pytest.raises(Diverged, match="step 8 .*the last good checkpoint is .*step-00000006"):
+    with pytest.raises(Diverged, match=r"step 8 .*the last good checkpoint is .*step-00000006"):
         train(GoesBad(), run_dir=tmp_path, steps=20, checkpoint_every=3)
     assert [path.name for path in sorted((tmp_path / "checkpoints").iterdir())] == ["step-00000003", "step-00000006"]
 
@@ -145,7 +153,7 @@ def test_weights_that_are_not_finite_are_never_saved(train, standin, tmp_path):
                 model.head.bias[0] = math.nan
 
     model = standin.SmallStreams()
-    with pytest.raises(Diverged, match="weights are not finite after step 6 .*step-00000003"):
+    with pytest.raises(Diverged, match=r"weights are not finite after step 6 .*step-00000003"):
         train(model, run_dir=tmp_path, checkpoint_every=3, on_step=poison)
 
 

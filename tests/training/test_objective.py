@@ -29,7 +29,7 @@ def test_the_parts_add_up_to_the_loss(batch, name):
     assert ("alignment" in losses) == (name not in ("s", "t", "s+t"))
 
 
-def test_cross_entropy_is_the_mean_over_the_union_of_rows(batch, standin):
+def test_cross_entropy_is_the_mean_over_the_union_of_rows(batch):
     output, source_labels, target_labels = batch
     rows = torch.cat([output.source_logits, output.target_logits])
     union = torch.nn.functional.cross_entropy(rows, torch.cat([source_labels, target_labels]))

@@ -49,7 +49,7 @@ def test_bookkeeping_does_not_change_the_result(train, same_weights, tmp_path):
     assert same_weights(one.model, train().model)
 
 
-def test_inputs_may_draw_from_the_global_generators(train, standin, same_weights, tmp_path):
+def test_inputs_may_draw_from_the_global_generators(standin, same_weights, tmp_path):
     class Noisy(TensorInputs):
         def batch(self, rows):
             return super().batch(rows) + 0.1 * torch.randn(len(rows), 4)
@@ -121,14 +121,14 @@ def test_a_folder_of_another_version_is_refused(train, tmp_path):
     train(run_dir=tmp_path)
     file = tmp_path / "run.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2, "versions": {"sohot": "3.1"}}))
-    with pytest.raises(OtherVersion, match="written by sohot 3.1 in format 2"):
+    with pytest.raises(OtherVersion, match=r"written by sohot 3.1 in format 2"):
         train(run_dir=tmp_path, resume=True)
 
 
 def test_a_damaged_run_description_is_named(train, tmp_path):
     train(run_dir=tmp_path)
     (tmp_path / "run.json").write_text("{")
-    with pytest.raises(CheckpointError, match="run.json cannot be read"):
+    with pytest.raises(CheckpointError, match=r"run\.json cannot be read"):
         train(run_dir=tmp_path, resume=True)
 
 

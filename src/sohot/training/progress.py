@@ -48,7 +48,8 @@ class RichProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        if self.console.is_terminal:
+            self._progress.stop()
 
     def __call__(self, record: dict[str, float]) -> None:
         """Show the numbers of a step."""

@@ -1,0 +1,63 @@
+import pytest
+import torch
+
+from sohot.training import TensorInputs, predict_logits
+from sohot.training.inputs import Domain, Inputs, WholeSet, fingerprint_batches
+
+
+def test_fingerprints_tell_data_apart():
+    x = torch.randn(6, 2)
+    prints = [TensorInputs(y).fingerprint() for y in (x, x.clone(), x + 1, x.double(), x[:5], x.reshape(6, 2, 1))]
+    assert prints[0] == prints[1]
+    assert len(set(prints)) == 5
+
+
+def test_of_a_large_tensor_a_sample_is_enough(monkeypatch):
+    monkeypatch.setattr("sohot.training.inputs._HASHED_BYTES", 64)
+    x = torch.randn(100, 4)
+    assert TensorInputs(x).fingerprint() == TensorInputs(x.clone()).fingerprint()
+    assert TensorInputs(x).fingerprint() != TensorInputs(x + 1).fingerprint()
+
+
+def test_rows_are_given_in_the_order_asked_for():
+    domain = Domain("source", TensorInputs(torch.arange(8.0).reshape(4, 2)), [0, 1, 2, 0], 3)
+    inputs, labels = domain.batch([3, 1], torch.device("cpu"))
+    assert inputs.tolist() == [[6, 7], [2, 3]]
+    assert labels.tolist() == [0, 1]
+
+
+def test_the_same_rows_are_not_fetched_twice_unless_they_may_differ():
+    class Random(TensorInputs):
+        def batch(self, rows):
+            return super().batch(rows) + torch.rand(())
+
+    rows, device = WholeSet(4, 0).batch(0)[0], torch.device("cpu")
+    fixed = Domain("source", TensorInputs(torch.zeros(4, 2)), [0] * 4, 1)
+    assert fixed.batch(rows, device)[0] is fixed.batch(rows, device)[0]
+    random = Domain("source", Random(torch.zeros(4, 2)), [0] * 4, 1)
+    assert not random.batch(rows, device)[0].equal(random.batch(rows, device)[0])
+
+
+def test_batches_of_other_rows_have_another_fingerprint(standin):
+    prints = {fingerprint_batches(standin.RandomRows(9, 9, seed), 5) for seed in (0, 0, 1)}
+    assert len(prints) == 2
+
+
+def test_what_counts_as_inputs():
+    assert isinstance(TensorInputs(torch.zeros(2, 2)), Inputs)
+    assert not isinstance([1, 2], Inputs)
+    with pytest.raises(TypeError, match="floating-point tensor"):
+        TensorInputs(torch.zeros(2, 2, dtype=torch.int64))
+
+
+def test_prediction_does_not_depend_on_the_batch_size(standin):
+    model = standin.SmallStreams().train()
+    inputs = TensorInputs(standin.problem()[0])
+    one, other = (predict_logits(model, inputs, batch_size=size) for size in (5, 100))
+    torch.testing.assert_close(one, other)
+    assert model.training
+    assert predict_logits(model, inputs, from_trunk=True).equal(other)
+    with pytest.raises(ValueError, match="inputs is empty"):
+        predict_logits(model, TensorInputs(torch.zeros(0, 4)))
+    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        predict_logits(model, inputs, batch_size=0)

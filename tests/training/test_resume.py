@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from sohot.training import ChangedRun, CheckpointError, FitSettings, Interrupted, TensorInputs, fit
+from sohot.training import ChangedRun, CheckpointError, FitSettings, Interrupted, TensorInputs, fit, load_run
 from sohot.training.csv_log import read_csv_log
 from sohot.training.errors import OtherVersion
 
@@ -197,3 +197,40 @@ def test_training_works_outside_the_main_thread(train):
     thread.start()
     thread.join()
     assert len(results[0].history) == 2
+
+
+def test_what_a_killed_process_left_is_cleared(train, tmp_path):
+    train(run_dir=tmp_path)
+    (tmp_path / "checkpoints" / ".step-00000099.77.tmp").mkdir()
+    (tmp_path / ".run.json.77.tmp").write_text("{")
+    train(run_dir=tmp_path, resume=True)
+    assert not [path for path in tmp_path.rglob(".*") if path.name != ".lock"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks are those of POSIX systems")
+def test_two_runs_do_not_share_a_folder(train, tmp_path):
+    def start_another(_):
+        train(run_dir=tmp_path, resume=True)
+
+    with pytest.raises(ChangedRun, match="in use by another process"):
+        train(run_dir=tmp_path, on_step=start_another)
+    assert train(run_dir=tmp_path, resume=True).steps == 12
+
+
+def test_a_trained_model_is_loaded_from_its_run(train, standin, same_weights, tmp_path):
+    trained = train(run_dir=tmp_path, config={"backbone": "small"}).model
+    found, model = load_run(tmp_path), standin.SmallStreams(seed=9)
+    model.load_state_dict(found.tensors["model"])
+    assert same_weights(model, trained)
+    assert FitSettings.from_json(found.description["settings"]).steps == found.step == 12
+    assert found.description["config"] == {"backbone": "small"}
+    assert set(found.description["versions"]) == {"sohot", "torch", "python"}
+
+
+def test_a_folder_without_a_run_is_named(train, tmp_path):
+    with pytest.raises(FileNotFoundError, match="not the folder of a run"):
+        load_run(tmp_path)
+    with pytest.raises(Stop):
+        train(run_dir=tmp_path, on_step=stop_at(1))
+    with pytest.raises(CheckpointError, match="has not written a checkpoint yet"):
+        load_run(tmp_path)

@@ -1,5 +1,6 @@
 """Training: methods by name, the fit loop with its checkpoints and logs, evaluation and export."""
 
+from .checkpoint import Checkpoint
 from .errors import ChangedRun, CheckpointError, Diverged, Interrupted, TrainingError
 from .evaluation import Evaluation, evaluate, wilson_interval
 from .export import ExportError, export_onnx
@@ -9,12 +10,14 @@ from .methods import METHOD_NAMES, Method, method
 from .objective import Objective
 from .prediction import predict_logits
 from .progress import RichProgress
+from .run_folder import load_run
 from .settings import FitSettings
 
 __all__ = [
     "METHOD_NAMES",
     "Batches",
     "ChangedRun",
+    "Checkpoint",
     "CheckpointError",
     "Diverged",
     "Evaluation",
@@ -31,6 +34,7 @@ __all__ = [
     "evaluate",
     "export_onnx",
     "fit",
+    "load_run",
     "method",
     "predict_logits",
     "wilson_interval",

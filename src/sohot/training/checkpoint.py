@@ -21,7 +21,7 @@ from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
 from .errors import CheckpointError, CorruptCheckpoint, OtherVersion, PickleRefused
-from .files import remove_folder, remove_leftovers, sync_folder, to_json, write_bytes
+from .files import remove_folder, sync_folder, to_json, write_bytes
 
 FORMAT = 1
 """Number of the format; another one is refused."""
@@ -96,8 +96,6 @@ def latest_checkpoint(root: Path) -> Checkpoint | None:
 
     A damaged checkpoint is skipped with a warning. One that holds a pickle or has another format is refused.
     """
-    if root.is_dir():
-        remove_leftovers(root)
     reasons = []
     for folder in checkpoint_folders(root):
         try:

@@ -1,10 +1,11 @@
 """Files that are there whole or not at all."""
 
+import importlib
 import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 
 def write_bytes(file: Path, content: bytes) -> None:
@@ -45,6 +46,27 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def lock_folder(folder: Path) -> BinaryIO | None:
+    """Keep a folder for this process until the file returned is closed or the process ends, however it ends.
+
+    Raises:
+        BlockingIOError: Another process has it.
+    """
+    if os.name != "posix":
+        return None
+    fcntl = importlib.import_module("fcntl")
+    file = open(folder / ".lock", "wb")  # noqa: SIM115 - open as long as the lock is held
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise
+    except OSError:  # a file system without locks
+        file.close()
+        return None
+    return file
 
 
 def remove_folder(folder: Path) -> None:

@@ -4,12 +4,13 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lightning_fabric import Fabric
+from lightning_fabric.loggers.logger import Logger
 from torch import nn
 
 from .checkpoint import Checkpoint
@@ -96,19 +97,16 @@ def fit(
     if batches is None:
         batches = WholeSet(*(len(domain.inputs) if domain else 0 for domain in (source_domain, target_domain)))
     folder, checkpoint = None, None
-    if run_dir is not None:
-        identity = _identity(model, source_domain, target_domain, batches, settings, config)
-        folder = RunFolder(Path(run_dir), identity, resume=resume, keep=settings.keep_checkpoints)
-        checkpoint = folder.open()
-    elif resume:
-        raise ValueError("resume=True needs the run_dir of the run to go on with")
-    start = checkpoint.step if checkpoint else 0
-    try:
-        loggers = make_loggers(settings.loggers, folder.path if folder else None, start)
-    except OSError as error:
-        raise _no_logs(error, folder) from error
-    fabric = make_fabric(settings, loggers)
-    with reproducible(settings.seed, fabric.device.type):
+    with ExitStack() as stack:
+        if run_dir is not None:
+            identity = _identity(model, source_domain, target_domain, batches, settings, config)
+            folder = RunFolder(Path(run_dir), identity, resume=resume, keep=settings.keep_checkpoints)
+            stack.callback(folder.close)
+            checkpoint = folder.open()
+        elif resume:
+            raise ValueError("resume=True needs the run_dir of the run to go on with")
+        fabric = make_fabric(settings, _loggers(settings, folder, checkpoint))
+        stack.enter_context(reproducible(settings.seed, fabric.device.type))
         trainer = Trainer(fabric, model, source_domain, target_domain, batches, settings)
         history = _run(trainer, folder, checkpoint, settings, on_step)
     model.eval()
@@ -120,6 +118,13 @@ def fit(
         resumed_from=checkpoint.step if checkpoint else None,
         history=history,
     )
+
+
+def _loggers(settings: FitSettings, folder: RunFolder | None, checkpoint: Checkpoint | None) -> list[Logger]:
+    try:
+        return make_loggers(settings.loggers, folder.path if folder else None, checkpoint.step if checkpoint else 0)
+    except OSError as error:
+        raise _no_logs(error, folder) from error
 
 
 def _run(

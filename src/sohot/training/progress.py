@@ -55,6 +55,8 @@ class RichProgress:
         """Show the numbers of a step."""
         step = int(record["step"])
         if self.console.is_terminal:
+            if not self._progress.tasks[0].completed:  # a resumed run: the steps done before say nothing of the speed
+                self._progress.reset(self._task, completed=step - 1)
             self._progress.update(self._task, completed=step, description=describe(record))
         elif step * 10 >= self._next_line * self.steps:
             self._next_line = step * 10 // self.steps + 1

@@ -38,7 +38,7 @@ def random_state() -> dict[str, Any]:
     """Return the state of all generators as it fits into JSON."""
     version, words, gauss = random.getstate()
     numpy_state: dict[str, Any] = np.random.get_state(legacy=False)
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     return {
         "python": [version, list(words), gauss],
         "numpy": {

@@ -4,14 +4,21 @@ import json
 import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
-from .checkpoint import FORMAT, Checkpoint, checkpoint_folders, latest_checkpoint, read_description, save_checkpoint
-from .checkpoint import Tensors as Tensors
+from .checkpoint import (
+    FORMAT,
+    Checkpoint,
+    Tensors,
+    checkpoint_folders,
+    latest_checkpoint,
+    read_description,
+    save_checkpoint,
+)
 from .errors import ChangedRun, CheckpointError
-from .files import remove_leftovers, write_json
+from .files import lock_folder, remove_leftovers, write_json
 
 _COMPARED = ("settings", "data", "model", "config")
 
@@ -31,6 +38,7 @@ class RunFolder:
         self.keep = keep
         self._identity = json.loads(json.dumps(identity))
         self._resume = resume
+        self._lock: BinaryIO | None = None
 
     @property
     def checkpoints(self) -> Path:
@@ -42,18 +50,27 @@ class RunFolder:
         file = self.path / "run.json"
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(self.path)
+            self._lock = lock_folder(self.path)
+            for folder in (self.path, self.checkpoints):
+                remove_leftovers(folder)
             if not file.exists() and not checkpoint_folders(self.checkpoints):
                 write_json(file, {"format": FORMAT, "versions": versions(), **self._identity})
                 return None
         except FileExistsError as error:
             raise ValueError(f"run_dir {self.path} is a file, not a folder") from error
+        except BlockingIOError as error:
+            raise ChangedRun(f"run_dir {self.path} is in use by another process that trains in it") from error
         except OSError as error:
             raise CheckpointError(f"run_dir {self.path} cannot be written: {error.strerror or error}") from error
         if not self._resume:
             raise ChangedRun(f"run_dir {self.path} already holds a run: resume it, or give another folder")
         self._require_same(read_description(file))
         return latest_checkpoint(self.checkpoints)
+
+    def close(self) -> None:
+        """Let others use the folder."""
+        if self._lock is not None:
+            self._lock.close()
 
     def save(self, step: int, tensors: Tensors, state: Mapping[str, Any]) -> Path:
         """Write a checkpoint of this run."""
@@ -73,6 +90,25 @@ class RunFolder:
             raise ChangedRun(
                 f"run_dir {self.path} holds another run, so it cannot be resumed; changed: {'; '.join(changes)}"
             )
+
+
+def load_run(run_dir: str | Path) -> Checkpoint:
+    """Load the newest whole checkpoint of a run: the trained weights are `tensors["model"]`.
+
+    Args:
+        run_dir: The run's folder.
+
+    Returns:
+        The checkpoint; its description holds the settings, the data's fingerprint and the config of the run.
+    """
+    path = Path(run_dir)
+    if not (path / "run.json").is_file():
+        raise FileNotFoundError(f"{path} is not the folder of a run: it has no run.json")
+    read_description(path / "run.json")
+    checkpoint = latest_checkpoint(path / "checkpoints")
+    if checkpoint is None:
+        raise CheckpointError(f"{path} holds a run that has not written a checkpoint yet")
+    return checkpoint
 
 
 def differences(before: Any, now: Any, name: str) -> Iterator[str]:

@@ -60,7 +60,9 @@ class RichProgress:
             self._progress.update(self._task, completed=step, description=describe(record))
         elif step * 10 >= self._next_line * self.steps:
             self._next_line = step * 10 // self.steps + 1
-            self.console.print(f"step {step}/{self.steps} {describe(record)}", highlight=False, markup=False)
+            self.console.print(
+                f"step {step}/{self.steps} {describe(record)}", highlight=False, markup=False, soft_wrap=True
+            )
 
 
 def describe(record: dict[str, float]) -> str:
@@ -70,7 +72,7 @@ def describe(record: dict[str, float]) -> str:
     'loss 0.75 = cross-entropy 0.5 + means 0.05 + order 2 0.2, accuracy source 90.0 %'
     """
     orders = [name for name in record if name.startswith("order")]
-    shown = [name for name in (*_PARTS[:3], *orders, _PARTS[3]) if name in record]
+    shown = [name for name in (*_PARTS[:3], *orders, _PARTS[3]) if record.get(name)]
     parts = " + ".join(f"{_title(name)} {record[name]:.3g}" for name in shown)
     accuracies = [
         f"{domain} {record[key]:.1%}" for domain in ("source", "target") if (key := f"accuracy_{domain}") in record

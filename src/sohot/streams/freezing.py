@@ -1,0 +1,81 @@
+"""The two parts of a stream: a trunk that is frozen, a tail that trains."""
+
+from torch import Tensor, nn
+from typing_extensions import Self
+
+
+class FrozenTrunk(nn.Sequential):
+    """Frozen stages: no gradient, and evaluation mode for good, so that batch-norm statistics and dropout stand still.
+
+    Without stages it hands its input on.
+
+    Example:
+        >>> trunk = FrozenTrunk(nn.BatchNorm1d(2), nn.Dropout())
+        >>> trunk.train()[0].training
+        False
+    """
+
+    def __init__(self, *stages: nn.Module) -> None:
+        super().__init__(*stages)
+        self.requires_grad_(False)
+        self.eval()
+
+    def train(self, mode: bool = True) -> Self:  # noqa: ARG002 (the signature is that of nn.Module)
+        """Stay in evaluation mode, whatever is asked."""
+        return super().train(False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Run the stages without a gradient to the input."""
+        outputs = images.detach() if images.requires_grad else images
+        for stage in self:
+            outputs = stage(outputs)
+        return outputs
+
+
+class Tail(nn.Module):
+    """What follows the trunk: the stages that train, and a projection where one is asked for.
+
+    The features are what gets aligned; the classifier sees them through `to_classifier`.
+
+    Args:
+        stages: The stages that train, possibly none.
+        activation: What stands between the last stage and whatever follows it, see `Backbone`.
+        dropout: Rate of the dropout before the classifier.
+        projection: A last linear layer, or None. It stands where the classifier stood, behind the activation.
+        fix_statistics: Whether batch normalisation uses, and keeps, the statistics it came with. With a handful of
+            images per class the statistics of a batch are noise, and those of two domains together fit neither.
+    """
+
+    def __init__(
+        self,
+        stages: nn.Sequential,
+        activation: nn.Module,
+        dropout: float,
+        projection: nn.Linear | None = None,
+        fix_statistics: bool = False,
+    ) -> None:
+        super().__init__()
+        self.stages = stages
+        self.activation = activation
+        self.dropout = nn.Dropout(dropout)
+        self.projection = projection
+        self.fix_statistics = fix_statistics
+
+    def forward(self, trunk_outputs: Tensor) -> Tensor:
+        """Map outputs of the trunk to features."""
+        features: Tensor = self.stages(trunk_outputs)
+        return features if self.projection is None else self.projection(self.activation(features))
+
+    def to_classifier(self, features: Tensor) -> Tensor:
+        """Map features to what the classifier sees."""
+        seen: Tensor = self.dropout(self.activation(features) if self.projection is None else features)
+        return seen
+
+    def train(self, mode: bool = True) -> Self:
+        """Switch the mode of all but fixed batch normalisation."""
+        super().train(mode)
+        if self.fix_statistics:
+            for module in self.modules():
+                if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                    module.eval()
+        return self

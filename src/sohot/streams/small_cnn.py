@@ -1,0 +1,34 @@
+"""A small network for small images: three convolutional layers and one fully connected, from scratch."""
+
+from itertools import pairwise
+
+from torch import nn
+
+from ..data.input_spec import InputSpec
+from .backbone import Backbone
+from .options import BackboneOptions
+
+FEATURES = 128
+
+
+def build_small_cnn(options: BackboneOptions) -> Backbone:
+    """Build the network for images of about 32 x 32; about 187,000 parameters, no batch normalisation."""
+    tap = options.choose_tap("before-relu", "after-relu")
+    size = options.size or 32
+    spec = InputSpec(size, (0.5,) * options.channels, (0.5,) * options.channels, resize=size, interpolation="bilinear")
+    widths = (options.channels, 32, 64, 64)
+    stages = [
+        nn.Sequential(nn.Conv2d(wide_in, wide_out, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2))
+        for wide_in, wide_out in pairwise(widths)
+    ]
+    last = nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(64 * 16, FEATURES))
+    if tap == "after-relu":
+        last.append(nn.ReLU())
+    return Backbone(
+        "small-cnn",
+        [*stages, last],
+        spec,
+        paper=1,
+        tap=tap,
+        activation=nn.ReLU() if tap == "before-relu" else None,
+    )

@@ -1,0 +1,142 @@
+"""Outputs of the frozen trunk, computed once.
+
+Without augmentation the trunk's output of an image never changes. The cache holds it in memory, or in a file that is
+memory-mapped: safetensors, a short header and the raw numbers, so that it is written by batches and read in place.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+TENSOR = "trunk"
+_DTYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.float64: "F64"}
+
+
+def cache_trunk(
+    trunk: nn.Module,
+    batches: Iterable[Tensor],
+    rows: int,
+    *,
+    file: Path | None = None,
+    device: torch.device | str | None = None,
+    key: str | None = None,
+) -> Tensor:
+    """Run a trunk over all images once and keep what it gives.
+
+    Args:
+        trunk: The frozen part of a network; it is run in evaluation mode and without gradients.
+        batches: Batches of images, in the order of the rows.
+        rows: Number of images over all batches.
+        file: Where to keep the outputs; None for memory. The file appears when it is whole, never before.
+        device: Where to run the trunk (it is moved there); the outputs come to the CPU. None: where the trunk is.
+        key: What the outputs depend on (`trunk_key`). If the file is there already and was made with the same key, it
+            is used as it stands and `batches` is not touched. None: always compute.
+
+    Returns:
+        The outputs, one row per image. A memory-mapped result can be indexed like any tensor; writing to it does not
+        reach the file.
+
+    Example:
+        >>> cache_trunk(nn.Flatten(), [torch.ones(2, 1, 2), torch.zeros(1, 1, 2)], rows=3)
+        tensor([[1., 1.],
+                [1., 1.],
+                [0., 0.]])
+    """
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise ValueError(f"rows must be an integer of at least 1, got {rows!r}")
+    if file is not None and key is not None and (found := open_cache(file, rows, key)) is not None:
+        return found
+    outputs = _run(trunk, batches, device)
+    return _in_memory(outputs, rows) if file is None else _in_file(outputs, rows, Path(file), key)
+
+
+def open_cache(file: Path, rows: int, key: str) -> Tensor | None:
+    """Memory-map a cache, or give None if the file is not there, is damaged or was made for something else."""
+    try:
+        with safe_open(file, framework="pt") as handle:
+            if (handle.metadata() or {}).get("key") != key:
+                return None
+            found: Tensor = handle.get_tensor(TENSOR)
+    except (OSError, SafetensorError):
+        return None
+    return found if found.shape[0] == rows else None
+
+
+def _run(trunk: nn.Module, batches: Iterable[Tensor], device: torch.device | str | None) -> Iterator[Tensor]:
+    if device is None:
+        device = next((parameter.device for parameter in trunk.parameters()), torch.device("cpu"))
+    trunk.to(device).eval()
+    for images in batches:
+        # A generator body runs in the caller's grad mode, so the mode is set anew around each batch.
+        with torch.no_grad():
+            yield trunk(images.to(device)).cpu().contiguous()
+
+
+def _in_memory(outputs: Iterator[Tensor], rows: int) -> Tensor:
+    whole: Tensor | None = None
+    done = 0
+    for batch in outputs:
+        if whole is None:
+            whole = torch.empty(rows, *batch.shape[1:], dtype=batch.dtype)
+        _check_fits(done + len(batch), rows)
+        whole[done : done + len(batch)] = batch
+        done += len(batch)
+    return _check_whole(whole, done, rows)
+
+
+def _in_file(outputs: Iterator[Tensor], rows: int, file: Path, key: str | None) -> Tensor:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as stream:
+            _write(outputs, rows, stream, key)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, file)
+    finally:
+        partial.unlink(missing_ok=True)
+    with safe_open(file, framework="pt") as handle:
+        result: Tensor = handle.get_tensor(TENSOR)
+    return result
+
+
+def _write(outputs: Iterator[Tensor], rows: int, stream: BinaryIO, key: str | None) -> None:
+    done = 0
+    first: Tensor | None = None
+    for batch in outputs:
+        if first is None:
+            first = batch[:1].clone()
+            stream.write(_header(rows, batch, key))
+        _check_fits(done + len(batch), rows)
+        stream.write(batch.view(torch.uint8).numpy().data)
+        done += len(batch)
+    _check_whole(first, done, rows)
+
+
+def _header(rows: int, batch: Tensor, key: str | None) -> bytes:
+    """The head of a safetensors file with one tensor: length of the JSON, the JSON, blanks up to a multiple of 8."""
+    entry = {
+        "dtype": _DTYPES[batch.dtype],
+        "shape": [rows, *batch.shape[1:]],
+        "data_offsets": [0, rows * batch[0].numel() * batch.element_size()],
+    }
+    text = json.dumps({"__metadata__": {} if key is None else {"key": key}, TENSOR: entry}).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _check_fits(done: int, rows: int) -> None:
+    if done > rows:
+        raise ValueError(f"batches hold more images than rows={rows}")
+
+
+def _check_whole(whole: Tensor | None, done: int, rows: int) -> Tensor:
+    if whole is None or done < rows:
+        raise ValueError(f"batches hold {done} images, fewer than rows={rows}")
+    return whole

@@ -4,15 +4,32 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .backbone import Backbone
+from .fc7 import build_alexnet, build_vgg16
+from .lite0 import build_lite0
 from .options import BackboneOptions
+from .own import build_own, is_own
+from .resnet import build_resnet50
 from .small_cnn import build_small_cnn
+from .timm_models import PREFIX, build_timm
 
-_BUILDERS: dict[str, Callable[[BackboneOptions], Backbone]] = {"small-cnn": build_small_cnn}
+Builder = Callable[[BackboneOptions], Backbone]
+
+_BUILDERS: dict[str, Builder] = {
+    "lite0": build_lite0,
+    "alexnet": build_alexnet,
+    "vgg16": build_vgg16,
+    "resnet50": build_resnet50,
+    "small-cnn": build_small_cnn,
+}
 
 
 def backbone_names() -> list[str]:
-    """Names that `create_backbone` knows."""
-    return [*_BUILDERS]
+    """List the forms of name that `create_backbone` understands.
+
+    >>> backbone_names()
+    ['lite0', 'alexnet', 'vgg16', 'resnet50', 'small-cnn', 'timm:NAME', 'FILE.py:function']
+    """
+    return [*_BUILDERS, f"{PREFIX}NAME", "FILE.py:function"]
 
 
 def create_backbone(
@@ -25,7 +42,41 @@ def create_backbone(
     dropout: str = "classifier",
     size: int | None = None,
 ) -> Backbone:
-    """Build a backbone."""
+    """Build a backbone by its name.
+
+    Args:
+        name: "lite0" (EfficientNet-Lite0, weights from the package registry), "alexnet", "vgg16", "resnet50"
+            (torchvision), "small-cnn" (for small images; it has no trained weights and starts from scratch),
+            "timm:NAME" for any model of timm, or "FILE.py:function" for one's own: see `build_own`.
+        weights: A file of weights: safetensors, or a torch state dict of tensors alone.
+        pretrained: Without a file: whether to start from the trained weights of the network's maker (downloaded where
+            needed) or from scratch.
+        channels: 3 for colour, 1 for grey or depth images. A network for colour sees a grey image as the colour image
+            it stands for, its first layer thus acting with the sum of its weights over the channels.
+        tap: Where features are taken: "before-relu" (default) or "after-relu" of the last fully connected layer for
+            alexnet, vgg16 and small-cnn; the others give their "output", what their own classifier would have seen.
+        dropout: "classifier" (the alignment sees features without dropout, the classifier with), "everywhere" (as
+            the network has it, in the features too) or "none".
+        size: Side of the images, where it shall differ from the network's own.
+
+    Returns:
+        The backbone, on the CPU.
+
+    Example:
+        >>> backbone = create_backbone("small-cnn", channels=1)
+        >>> backbone.feature_size, backbone.input.size, backbone.tap
+        (128, 32, 'before-relu')
+    """
     file = None if weights is None else Path(weights)
     options = BackboneOptions(name, file, pretrained, channels, tap, dropout, size)
-    return _BUILDERS[name](options)
+    return _builder(name)(options)
+
+
+def _builder(name: str) -> Builder:
+    if is_own(name):
+        return build_own
+    if name.startswith(PREFIX):
+        return build_timm
+    if name not in _BUILDERS:
+        raise ValueError(f"backbone must be one of {', '.join(backbone_names())}, got {name!r}")
+    return _BUILDERS[name]

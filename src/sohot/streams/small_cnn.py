@@ -7,6 +7,7 @@ from torch import nn
 from ..data.input_spec import InputSpec
 from .backbone import Backbone
 from .options import BackboneOptions
+from .weights import fill, read_weights
 
 FEATURES = 128
 
@@ -24,7 +25,7 @@ def build_small_cnn(options: BackboneOptions) -> Backbone:
     last = nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(64 * 16, FEATURES))
     if tap == "after-relu":
         last.append(nn.ReLU())
-    return Backbone(
+    backbone = Backbone(
         "small-cnn",
         [*stages, last],
         spec,
@@ -32,3 +33,7 @@ def build_small_cnn(options: BackboneOptions) -> Backbone:
         tap=tap,
         activation=nn.ReLU() if tap == "before-relu" else None,
     )
+    if options.weights is not None:
+        fill(backbone, read_weights(options.weights), str(options.weights), options.name)
+        backbone.pretrained = True
+    return backbone

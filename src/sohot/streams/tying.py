@@ -7,14 +7,14 @@ from .backbone import Backbone
 
 @torch.no_grad()
 def tie(source: Backbone, target: Backbone) -> None:
-    """Start the source as a copy of the target, as far as two builds of one architecture go.
+    """Start the source as a copy of the target where both are builds of one architecture.
 
-    Tensors of one name and shape are copied; a first layer for other input channels stays its own. Backbones of
+    All tensors are copied but those of another shape (a first layer made for other input channels). Backbones of
     different names are left alone, and so is a pair of a trained and an untrained one.
     """
-    if source.name != target.name or source.pretrained != target.pretrained:
+    ours, theirs = source.state_dict(), target.state_dict()
+    if source.name != target.name or source.pretrained != target.pretrained or len(ours) != len(theirs):
         return
-    theirs = target.state_dict()
-    for name, tensor in source.state_dict().items():
-        if name in theirs and theirs[name].shape == tensor.shape:
-            tensor.copy_(theirs[name])
+    for own, other in zip(ours.values(), theirs.values(), strict=True):  # names shift with an adapter, the order stays
+        if own.shape == other.shape:
+            own.copy_(other)

@@ -4,17 +4,23 @@ Without augmentation the trunk's output of an image never changes. The cache hol
 memory-mapped: safetensors, a short header and the raw numbers, so that it is written by batches and read in place.
 """
 
+import hashlib
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from typing import BinaryIO
+from uuid import uuid4
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 TENSOR = "trunk"
+STALE_SECONDS = 900
 _DTYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.float64: "F64"}
 
 
@@ -56,6 +62,28 @@ def cache_trunk(
     return _in_memory(outputs, rows) if file is None else _in_file(outputs, rows, Path(file), key)
 
 
+def trunk_key(trunk: nn.Module, images: Iterable[str]) -> str:
+    """Say in one word what a cache depends on: the trunk's layers and weights, and the images.
+
+    Args:
+        trunk: The frozen part of a network.
+        images: One text per image that changes when the image does (its path, size and time of change, say), in order,
+            and anything else that decides what the trunk is shown.
+
+    Example:
+        >>> key = trunk_key(nn.Flatten(), ["cup/1.jpg 5120 1700000000"])
+        >>> len(key), key == trunk_key(nn.Flatten(), ["cup/1.jpg 5121 1700000000"])
+        (64, False)
+    """
+    digest = hashlib.sha256(repr(trunk).encode())
+    for name, tensor in trunk.state_dict().items():
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(_raw(tensor.detach().cpu()))
+    for image in images:
+        digest.update(json.dumps(image).encode())
+    return digest.hexdigest()
+
+
 def open_cache(file: Path, rows: int, key: str) -> Tensor | None:
     """Memory-map a cache, or give None if the file is not there, is damaged or was made for something else."""
     try:
@@ -92,7 +120,10 @@ def _in_memory(outputs: Iterator[Tensor], rows: int) -> Tensor:
 
 def _in_file(outputs: Iterator[Tensor], rows: int, file: Path, key: str | None) -> Tensor:
     file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    _remove_remains(file)
+    partial = file.with_name(
+        f".{file.name}.{uuid4().hex}.partial"
+    )  # runs that share a cache do not write into one file
     try:
         with partial.open("wb") as stream:
             _write(outputs, rows, stream, key)
@@ -106,6 +137,14 @@ def _in_file(outputs: Iterator[Tensor], rows: int, file: Path, key: str | None) 
     return result
 
 
+def _remove_remains(file: Path) -> None:
+    """Delete what killed runs left behind: a partial file that nobody has written to for a while."""
+    for partial in file.parent.glob(f".{escape(file.name)}.*.partial"):
+        with suppress(OSError):
+            if time.time() - partial.stat().st_mtime > STALE_SECONDS:
+                partial.unlink()
+
+
 def _write(outputs: Iterator[Tensor], rows: int, stream: BinaryIO, key: str | None) -> None:
     done = 0
     first: Tensor | None = None
@@ -114,9 +153,14 @@ def _write(outputs: Iterator[Tensor], rows: int, stream: BinaryIO, key: str | No
             first = batch[:1].clone()
             stream.write(_header(rows, batch, key))
         _check_fits(done + len(batch), rows)
-        stream.write(batch.view(torch.uint8).numpy().data)
+        stream.write(_raw(batch))
         done += len(batch)
     _check_whole(first, done, rows)
+
+
+def _raw(tensor: Tensor) -> memoryview:
+    """The bytes of a tensor, not copied where it lies in one piece."""
+    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
 def _header(rows: int, batch: Tensor, key: str | None) -> bytes:

@@ -63,9 +63,11 @@ def read_weights(file: Path) -> dict[str, Tensor]:
     if not file.is_file():
         raise FileNotFoundError(f"weights {file}: there is no such file")
     with file.open("rb") as stream:
-        head = stream.read(2)
-    # A torch file is a zip archive or, in its old form, a bare pickle; safetensors begin with the length of a header.
-    state = _read_torch(file) if head in (b"PK", b"\x80\x02") else _read_safetensors(file)
+        head = stream.read(9)
+    # A torch file is a zip archive or, in its old form, a bare pickle. Safetensors begin with the length of a header in
+    # eight bytes, which may look like a pickle, and the header, which is JSON.
+    is_torch = head[:2] in (b"PK", b"\x80\x02") and head[8:] != b"{"
+    state = _read_torch(file) if is_torch else _read_safetensors(file)
     for wrapping in ("state_dict", "model_state_dict", "model"):
         if isinstance(state, Mapping) and isinstance(state.get(wrapping), Mapping):
             state = state[wrapping]
@@ -76,7 +78,8 @@ def read_weights(file: Path) -> dict[str, Tensor]:
 
 def _read_torch(file: Path) -> Any:
     try:
-        return torch.load(file, map_location="cpu", weights_only=True)
+        with file.open("rb") as stream:  # by the name alone, torch would take some files for another kind
+            return torch.load(stream, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise ValueError(
             f"weights {file}: the file holds pickled objects besides tensors, or is damaged, and is refused: "

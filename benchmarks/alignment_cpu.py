@@ -79,16 +79,17 @@ def growth(rounds: int) -> list[str]:
         {"orders": (2, 3)},
         {"orders": (2, 3, 4, 5, 6)},
     ]
-    rows, first = [], None
-    for change in variations:
-        case = {**base, **change}
-        batch = make_batch(case["classes"], case["source"], case["target"], case["features"])
-        seconds = in_turns({"ours": partial(ours, case["orders"], batch)}, batch, rounds)["ours"]
-        formula = case["classes"] * gram_cost(case["source"], case["target"], case["features"])
-        first = first or (seconds, formula)
-        shown = [str(case[key]) for key in ("classes", "source", "target", "features")]
+    cases = [{**base, **change} for change in variations]
+    sizes = ("classes", "source", "target", "features")
+    batches = {k: make_batch(*(case[size] for size in sizes)) for k, case in enumerate(cases)}
+    steps = {k: partial(ours, case["orders"], batches[k]) for k, case in enumerate(cases)}
+    seconds = in_turns(steps, batches, rounds)
+    formula = [case["classes"] * gram_cost(case["source"], case["target"], case["features"]) for case in cases]
+    rows = []
+    for k, case in enumerate(cases):
         orders = "+".join(map(str, case["orders"]))
-        rows.append([*shown, orders, f"{seconds / first[0]:.2f}", f"{formula / first[1]:.2f}"])
+        measured, expected = seconds[k] / seconds[0], formula[k] / formula[0]
+        rows.append([*(str(case[size]) for size in sizes), orders, f"{measured:.2f}", f"{expected:.2f}"])
     return table(["classes", "N", "N*", "d", "orders", "measured", "formula"], rows)
 
 

@@ -3,13 +3,14 @@
 import statistics
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 Step = Callable[[], Tensor]
+Name = TypeVar("Name")
 
 
 class Batch(NamedTuple):
@@ -45,12 +46,12 @@ def once(step: Step, batch: Batch) -> float:
     return time.perf_counter() - start
 
 
-def in_turns(steps: dict[str, Step], batch: Batch, rounds: int) -> dict[str, float]:
-    """Median seconds of each step over `rounds` rounds in which every step has its turn."""
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
+def in_turns(steps: dict[Name, Step], batch: Batch | dict[Name, Batch], rounds: int) -> dict[Name, float]:
+    """Median seconds of each step over `rounds` rounds in which every step has its turn, on one batch or its own."""
+    seconds: dict[Name, list[float]] = {name: [] for name in steps}
     for round_number in range(rounds + 2):
         for name, step in steps.items():
-            taken = once(step, batch)
+            taken = once(step, batch[name] if isinstance(batch, dict) else batch)
             if round_number >= 2:  # the first rounds warm up
                 seconds[name].append(taken)
     return {name: statistics.median(values) for name, values in seconds.items()}

@@ -33,7 +33,7 @@ class _Block(NamedTuple):
     bucket: Bucket
     flat: Tensor  # (G·(S + 1) + 1, d) all slots, and a zero behind them
     rows: Tensor  # (G, S + 1, d) the slots by class: centred rows, padding, and δ as the last row
-    powers: list[Tensor]  # G^∘k, each (G, S, S), for k = 0 … the highest order
+    powers: dict[int, Tensor]  # G^∘k, each (G, S, S), for k = 1 … the highest order
     pair_weights: Tensor  # (G, S, S), A
     signs: Tensor  # (G, S), a
     in_source: Tensor  # (G, S) 1 where a slot holds a source row, else 0
@@ -165,11 +165,11 @@ def _without_self_pairs(pairs: Tensor, count: Tensor) -> Tensor:
     return torch.where(same_domain & (n > 1), apart, pairs)
 
 
-def _powers(gram: Tensor, highest: int) -> list[Tensor]:
-    """List the entry-by-entry powers 0 … highest, by multiplication: entries are negative as often as not."""
-    powers = [torch.ones_like(gram)]
-    for _ in range(highest):
-        powers.append(powers[-1] * gram)
+def _powers(gram: Tensor, highest: int) -> dict[int, Tensor]:
+    """Raise entry by entry to 1 … highest, by multiplication: entries are negative as often as not."""
+    powers = {1: gram}
+    for k in range(2, highest + 1):
+        powers[k] = powers[k - 1] * gram
     return powers
 
 

@@ -104,6 +104,13 @@ def test_high_orders_are_exact_in_float32(order: int) -> None:
     assert relative_error(data, (order,)) < 1e-4
 
 
+def test_padding_far_from_the_origin_stays_out_of_high_powers() -> None:
+    source, source_labels, target, target_labels = batch(0, [6, 3], [5, 3])
+    near = scatter_alignment(source, source_labels, target, target_labels, 2, (30,)).distances
+    far = scatter_alignment(source + 1e6, source_labels, target + 1e6, target_labels, 2, (30,)).distances
+    torch.testing.assert_close(far, near, rtol=1e-5, atol=0)
+
+
 def test_an_order_beyond_float32_says_what_to_do() -> None:
     data = batch(0, [6] * 5, [5] * 5, size=64, dtype=torch.float32)
     with pytest.raises(ValueError, match=r"scatters of order 12 exceed the range of torch.float32: scale the features"):

@@ -122,16 +122,17 @@ def _block(
         centre = target_mean + difference * (s_counts / (s_counts + t_counts)).to(compute)
         rows.sub_(centre.unsqueeze(1))
     else:
-        # Empty slots move too, which is harmless: they have no weight.
+        # Empty slots move too; their products are set to zero below.
         rows[:, :s_width].sub_(source_mean.unsqueeze(1))
         rows[:, s_width:width].sub_(target_mean.unsqueeze(1))
     rows[:, width].copy_(difference)
 
-    products = torch.bmm(rows, rows.transpose(1, 2)).to(exact)
-    gram = products[:, :width, :width]
     slot = torch.arange(width, device=source.device)
     in_source = (slot < s_counts).to(exact)
     in_target = ((slot >= s_width) & (slot < s_width + t_counts)).to(exact)
+    taken = in_source + in_target
+    products = torch.bmm(rows, rows.transpose(1, 2)).to(exact)
+    gram = products[:, :width, :width] * taken.unsqueeze(1) * taken.unsqueeze(2)
     signs = in_source / s_counts - in_target / t_counts
     pairs = signs.unsqueeze(2) * signs.unsqueeze(1)
     if unbiased:

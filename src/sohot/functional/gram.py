@@ -24,7 +24,8 @@ from torch import Tensor
 from .grouping import Bucket, group_by_class
 
 CLASSES_AT_ONCE = 8
-"""How many classes' gradients are formed before they take the place of the rows (bounds the memory for it)."""
+"""How many classes' gradients are formed on a CPU before they take the place of the rows, which bounds the memory.
+Elsewhere all are formed at once: there many small steps cost more than memory."""
 
 
 class _Block(NamedTuple):
@@ -192,10 +193,8 @@ def _gradients(
     gradients: list[tuple[Tensor, Tensor]] = []
     for block in blocks:
         matrices = _gradient_matrix(block, weights[:, block.bucket.classes], orders, unbiased)
-        # A few classes at a time, so that the gradient can take the place of the rows.
-        for matrix, rows in zip(
-            torch.split(matrices, CLASSES_AT_ONCE), torch.split(block.rows, CLASSES_AT_ONCE), strict=True
-        ):
+        at_once = CLASSES_AT_ONCE if source.device.type == "cpu" else len(matrices)
+        for matrix, rows in zip(torch.split(matrices, at_once), torch.split(block.rows, at_once), strict=True):
             rows.copy_(torch.bmm(matrix, rows))
         slots = block.bucket.source_slots, block.bucket.target_slots
         gradients.append((block.flat.index_select(0, slots[0]), block.flat.index_select(0, slots[1])))

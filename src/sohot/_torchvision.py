@@ -38,6 +38,7 @@ def import_torchvision() -> ModuleType:
 def _declare_operators() -> None:
     global _schemas
     if _schemas is None:
-        _schemas = torch.library.Library("torchvision", "FRAGMENT")
+        _schemas = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
         for operator in ("nms", "qnms"):
-            _schemas.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+            schema = f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+            _schemas.define(schema)  # type: ignore[no-untyped-call]

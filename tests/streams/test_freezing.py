@@ -57,6 +57,13 @@ def test_statistics_of_the_tail_move_unless_fixed(batch_norm, pretrained, fixed)
     assert equal(before, buffers(model.tails)) is fixed
 
 
+def test_fixed_statistics_need_no_call_of_train():
+    model = TwoStreams(create_backbone("lite0", size=64), 3)
+    before = buffers(model.tails)
+    model(None, torch.randn(2, 3, 64, 64))
+    assert equal(before, buffers(model.tails))
+
+
 def test_no_gradient_leaves_the_trunk():
     trunk = FrozenTrunk(nn.Linear(3, 2))
     rows = torch.randn(4, 3, requires_grad=True)

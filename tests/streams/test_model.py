@@ -188,6 +188,8 @@ def test_bad_calls_are_named():
     model, backbone = build(), create_backbone("small-cnn", channels=1)
     with pytest.raises(ValueError, match="both are None"):
         model(None, None)
+    with pytest.raises(ValueError, match=r"target images must have the shape \(rows, 1, .* got \(2, 3, 32, 32\)"):
+        model(SOURCE, torch.zeros(2, 3, 32, 32))
     with pytest.raises(ValueError, match="domain must be one of 'source', 'target', got 'both'"):
         model.trunk("both")
     with pytest.raises(ValueError, match="num_classes must be an integer of at least 1, got 0"):

@@ -1,3 +1,7 @@
+import os
+import runpy
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -36,6 +40,29 @@ def nothing(): return 3
 def fails(): raise KeyError("oops")
 number = 3
 """
+
+
+def real_resnet():
+    """A file with a real pre-trained ResNet-50 and its function, where there is one."""
+    folder = Path(os.environ.get("SOHOT_WEIGHTS", Path(__file__).parents[3] / "shared" / "weights"))
+    return folder / "resnet50_v1.py"
+
+
+@pytest.mark.skipif(not real_resnet().is_file(), reason="no resnet50_v1.py in $SOHOT_WEIGHTS or ../shared/weights")
+def test_a_real_resnet_sees_a_cat_through_its_stages():
+    photos = pytest.importorskip("skimage.data")
+    backbone = create_backbone(f"{real_resnet()}:resnet50_v1").eval()
+    assert backbone.pretrained
+    assert backbone.feature_size == 2048
+    assert backbone.first_trainable == {"all": 0, "paper": 15, "head": 17}
+    whole = runpy.run_path(str(real_resnet()))["resnet50_v1"]()
+    image = torch.from_numpy(photos.chelsea()).permute(2, 0, 1)[None] / 255
+    image = torch.nn.functional.interpolate(image, (224, 336), mode="bilinear", antialias=True)[..., 56:280]
+    mean, std = (torch.tensor(numbers).view(3, 1, 1) for numbers in (backbone.input.mean, backbone.input.std))
+    with torch.no_grad():
+        features = backbone((image - mean) / std)
+        torch.testing.assert_close(whole.fc(features), whole((image - mean) / std), rtol=1e-4, atol=1e-4)
+        assert whole.fc(features).argmax() in (281, 282, 285)  # ImageNet: tabby, tiger cat, Egyptian cat
 
 
 @pytest.fixture

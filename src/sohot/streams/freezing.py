@@ -60,6 +60,7 @@ class Tail(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.projection = projection
         self.fix_statistics = fix_statistics
+        self.train(self.training)
 
     def forward(self, trunk_outputs: Tensor) -> Tensor:
         """Map outputs of the trunk to features."""

@@ -148,11 +148,21 @@ class TwoStreams(nn.Module):
         shown = {domain: rows for domain, rows in (("source", source), ("target", target)) if rows is not None}
         if not shown:
             raise ValueError("pass a batch of the source, of the target, or of both: both are None")
+        if not from_trunk:
+            self._check_images(shown)
         features, clip_rate = self._bound(self._features(shown, from_trunk))
         logits = {domain: self._classify(rows, domain) for domain, rows in features.items()}
         return StreamOutput(
             features.get("source"), features.get("target"), logits.get("source"), logits.get("target"), clip_rate
         )
+
+    def _check_images(self, shown: dict[str, Tensor]) -> None:
+        for domain, rows in shown.items():
+            channels = self.inputs[domain].channels
+            if rows.dim() != 4 or rows.shape[1] != channels:
+                raise ValueError(
+                    f"{domain} images must have the shape (rows, {channels}, height, width), got {tuple(rows.shape)}"
+                )
 
     def _features(self, shown: dict[str, Tensor], from_trunk: bool) -> dict[str, Tensor]:
         if len(shown) == 2 and BOTH in self.tails and shown["source"].shape[1:] == shown["target"].shape[1:]:

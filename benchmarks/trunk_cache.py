@@ -7,6 +7,7 @@ by their medians. Writes benchmarks/results/trunk-cache-cpu.md.
 """
 
 import argparse
+import os
 import platform
 import sys
 import time
@@ -115,6 +116,7 @@ def report(seconds: dict[str, float], making: float, difference: float, options:
         f"Command: `python benchmarks/trunk_cache.py {options_used}`.",
         "Medians, measured in turns in one run; seconds depend on the machine.",
         f"Python {platform.python_version()}, torch {torch.__version__}, {torch.get_num_threads()} threads.",
+        f"Load average at the end: {os.getloadavg()[1]:.1f} over five minutes (other work on the machine adds noise).",
         "",
         "VGG16, `paper` (the last two convolutions and the fully connected layers train), random weights,",
         f"{options.images} JPEG images of 400 x 300 read from disk, batches of {options.batch}, SGD with momentum.",

@@ -1,6 +1,5 @@
 """The two streams: one network per domain, or one for both, and the classifiers on top."""
 
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -11,16 +10,13 @@ from ..functional.checks import check_choice, check_not_negative
 from .backbone import Backbone
 from .freezing import FrozenTrunk, Tail
 from .norm_bound import bound_norm
+from .parts import BOTH, DOMAINS, Parts, key_of
 from .target import TargetClassifier
 from .tying import tie
 
 STREAMS = ("shared", "separate")
 HEADS = ("shared", "coupled")
-DOMAINS = ("source", "target")
 BATCH_NORMS = ("auto", "fixed", "moving")
-
-BOTH = "both"
-"""Key of a part that serves both domains. It is stored once, so that a checkpoint never holds a tensor twice."""
 
 
 class StreamOutput(NamedTuple):
@@ -85,14 +81,14 @@ class TwoStreams(nn.Module):
         self.feature_size = self.projection or target.feature_size
 
         networks = self._networks(target, source)
-        self.inputs = {domain: networks[_key(networks, domain)].input for domain in DOMAINS}
+        self.inputs = {domain: networks[key_of(networks, domain)].input for domain in DOMAINS}
         first = {key: network.first_stage_to_train(trains) for key, network in networks.items()}
-        self.trunks = _Parts({key: FrozenTrunk(*list(net.stages)[: first[key]]) for key, net in networks.items()})
-        self.tails = _Parts({key: self._tail(net, first[key]) for key, net in networks.items()})
+        self.trunks = Parts({key: FrozenTrunk(*list(net.stages)[: first[key]]) for key, net in networks.items()})
+        self.tails = Parts({key: self._tail(net, first[key]) for key, net in networks.items()})
         if streams == "separate":
             self._separate()
         head = nn.Linear(self.feature_size, num_classes)
-        self.heads = _Parts({BOTH: head} if heads == "shared" else {"source": deepcopy(head), "target": head})
+        self.heads = Parts({BOTH: head} if heads == "shared" else {"source": deepcopy(head), "target": head})
 
     def _networks(self, target: Backbone, source: Backbone | None) -> dict[str, Backbone]:
         if source is None:
@@ -242,17 +238,6 @@ class TwoStreams(nn.Module):
             f"num_classes={self.num_classes}, streams={self.streams!r}, heads={self.head_kind!r}, "
             f"trains={self.trains!r}, norm_bound={self.norm_bound}, feature_size={self.feature_size}"
         )
-
-
-class _Parts(nn.ModuleDict):
-    """Parts by domain; one part under `BOTH` serves both."""
-
-    def of(self, domain: str) -> Any:
-        return self[_key(self, domain)]
-
-
-def _key(parts: Mapping[str, Any] | nn.ModuleDict, domain: str) -> str:
-    return BOTH if BOTH in parts else domain
 
 
 def _check_count(value: int, name: str) -> int:

@@ -12,6 +12,7 @@ import builtins
 import hashlib
 import json
 import os
+import pathlib
 import signal
 import sys
 import threading
@@ -49,6 +50,8 @@ def _die_at_call(name: str, number: int, after: bool) -> None:
         return result
 
     setattr(os, name, counted)
+    if sys.version_info < (3, 11) and name == "mkdir":  # there pathlib keeps the function it found when it was imported
+        pathlib._NormalAccessor.mkdir = staticmethod(counted)
 
 
 def _die_in_write(number: int) -> None:

@@ -104,7 +104,7 @@ def latest_checkpoint(root: Path) -> Checkpoint | None:
             reasons.append(str(error))
             warnings.warn(f"{error}; falling back to the checkpoint before it", stacklevel=2)
     if reasons:
-        raise CheckpointError(f"no checkpoint in {root} can be used: {'; '.join(reasons)}")
+        raise CorruptCheckpoint(f"no checkpoint in {root} can be used: {'; '.join(reasons)}")
     return None
 
 

@@ -10,7 +10,15 @@ class Diverged(TrainingError):  # noqa: N818 - it names what happened
 
 
 class Interrupted(TrainingError):  # noqa: N818
-    """Ctrl-C or SIGTERM came: the step was finished, the state saved, and the run stopped."""
+    """Ctrl-C or SIGTERM came: the step was finished, the state saved, and the run stopped.
+
+    Attributes:
+        signal: Name of the signal, "SIGINT" or "SIGTERM".
+    """
+
+    def __init__(self, message: str, signal: str = "SIGINT") -> None:
+        super().__init__(message)
+        self.signal = signal
 
 
 class CheckpointError(TrainingError):

@@ -185,7 +185,7 @@ def _no_logs(error: OSError, folder: RunFolder | None) -> CheckpointError:
 def _interrupted(signal: str, done: int, steps: int, folder: RunFolder | None) -> Interrupted:
     cause = "Ctrl-C" if signal == "SIGINT" else signal
     kept = f"saved in {folder.path}, resume to go on" if folder else "nothing was kept, for there is no run_dir"
-    return Interrupted(f"stopped by {cause} after step {done} of {steps}; {kept}")
+    return Interrupted(f"stopped by {cause} after step {done} of {steps}; {kept}", signal)
 
 
 def _identity(

@@ -1,0 +1,24 @@
+"""The command line: parses, calls, prints. Results go to standard output, all else to standard error."""
+
+import sys
+
+import typer
+
+from .commands import app
+from .ending import describe_end, show_warnings, terminate_politely
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and leave with its exit code: 0 done, 1 the work failed, 2 the call or its input is wrong."""
+    command = typer.main.get_command(app)
+    try:
+        with show_warnings(), terminate_politely():
+            code = command.main(args=arguments, prog_name="sohot", standalone_mode=False)
+    except BaseException as error:
+        end = describe_end(error)
+        if end is None:
+            raise
+        code, sentence = end
+        if sentence:
+            print(f"sohot: {sentence}", file=sys.stderr)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,98 @@
+"""How a command ends: which exit code an error has, and its one sentence."""
+
+import os
+import signal
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import click
+import torch
+
+from ..training.errors import CorruptCheckpoint, Interrupted, OtherVersion, PickleRefused, TrainingError
+from ..training.export import ExportError
+from .output import errors
+
+FAILED, WRONG, SIGINT, SIGTERM = 1, 2, 130, 143
+DEBUG = "SOHOT_TRACEBACK"
+"""Environment variable: if set, errors end in a traceback."""
+
+_WRONG_INPUT = (ValueError, TypeError, FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError)
+
+
+class Terminated(BaseException):
+    """SIGTERM came outside training, where there is nothing to save."""
+
+
+def describe_end(error: BaseException) -> tuple[int, str] | None:
+    """Give the exit code of an error and the sentence for it; None for one that nobody foresaw.
+
+    >>> describe_end(ValueError("lr must be above 0, got -1"))
+    (2, 'lr must be above 0, got -1')
+    """
+    if isinstance(error, (click.exceptions.Exit, SystemExit)):
+        code = error.exit_code if isinstance(error, click.exceptions.Exit) else error.code
+        return (code if isinstance(code, int) else FAILED), ""
+    if isinstance(error, Interrupted):
+        return (SIGTERM if error.signal == "SIGTERM" else SIGINT), str(error)
+    if isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
+        return SIGINT, "stopped by Ctrl-C; give the same command again, with --resume if it had begun to train"
+    if isinstance(error, Terminated):
+        return SIGTERM, "stopped by SIGTERM; give the same command again, with --resume if it had begun to train"
+    if isinstance(error, BrokenPipeError):
+        return FAILED, ""
+    if os.environ.get(DEBUG):
+        return None
+    if isinstance(error, click.exceptions.ClickException):
+        return error.exit_code, error.format_message()
+    return _describe_failure(error)
+
+
+def _describe_failure(error: BaseException) -> tuple[int, str] | None:
+    sentence = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, (CorruptCheckpoint, PickleRefused, OtherVersion)):
+        return WRONG, sentence
+    if isinstance(error, (TrainingError, ExportError, ConnectionError, ModuleNotFoundError)):
+        return FAILED, sentence
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return FAILED, f"out of memory ({sentence}); lower --batch-rows, or choose --cache disk"
+    if isinstance(error, _WRONG_INPUT):
+        return WRONG, sentence
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return FAILED, f"{where}{error.strerror or sentence}"
+    return None
+
+
+@contextmanager
+def terminate_politely() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does: files half written are removed, and a sentence is said."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise Terminated
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread: somebody else's process
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def show_warnings() -> Iterator[None]:
+    """Show our own warnings as one sentence each, and none of the libraries' about their insides."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", module=r"sohot(\.|$)")
+
+        def show(message: Warning | str, *_: Any, **__: Any) -> None:
+            errors().print(f"warning: {message}", markup=False, highlight=False, soft_wrap=True)
+
+        warnings.showwarning = show
+        yield

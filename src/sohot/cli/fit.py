@@ -1,0 +1,111 @@
+"""`sohot fit`: its options are the fields of `RunConfig`, so that the command line and the TOML file never differ."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import typer
+
+from ..runs import RunConfig, fit_run, read_config
+from ..runs.options import flag
+from ..runs.pipeline import CONFIG
+from .output import percent, print_accuracy, print_json, print_text, say
+from .watching import TerminalWatcher
+
+_HELP = """Adapt an image classifier from a source domain to a target domain with few labels.
+
+Both folders hold one folder of images per class. Every option can come from a TOML file (--config), the command line
+wins, and the resolved configuration is kept with the run. The last step is tested; nothing is chosen by test images.
+
+Example:
+
+    sohot fit --source photos --target sketches --shots 3 --method so --out runs/first
+
+    sohot predict runs/first new_sketches --out labels.csv
+"""
+
+
+def fit_command(config: Path | None, given: dict[str, Any]) -> None:
+    """Resolve the configuration, train, print."""
+    resolved = resolve(config, given)
+    watcher = TerminalWatcher(resolved.quiet)
+    try:
+        report = fit_run(resolved, watcher)
+    finally:
+        if watcher.progress is not None:
+            watcher.progress.close()
+    if resolved.json:
+        print_json(report)
+        return
+    if report["accuracy"] is None:
+        say("nothing was left to test on, so there is no accuracy")
+    else:
+        print_accuracy(report["accuracy"])
+    accuracy = report["accuracy"]
+    result = "" if accuracy is None else f", accuracy {percent(accuracy['micro'])} %"
+    print_text(
+        f"{report['method']}: {report['steps']} steps in {report['seconds']:.0f} s{result}, run in {report['run']}"
+    )
+
+
+def resolve(config: Path | None, given: dict[str, Any]) -> RunConfig:
+    """Put a configuration together: that of the run to resume, then the file, then the command line."""
+    from_file = {} if config is None else read_config(config)
+    merged = {**from_file, **given}
+    out = merged.get("out")
+    if merged.get("resume") and out is not None and (stored := Path(out) / CONFIG).is_file():
+        merged = {**read_config(stored), **merged}
+    return RunConfig.from_values(merged)
+
+
+def _parameters() -> list[inspect.Parameter]:
+    """Make one parameter of each field; all default to None, which says that the option was not given."""
+    hints = get_type_hints(RunConfig)
+    found = []
+    for one in fields(RunConfig):
+        kind = _kind(str(hints[one.name]))
+        shown = one.metadata["shown"]
+        if shown is None:
+            shown = "" if one.default in (None, False) else str(one.default)
+        declared = (
+            f"{flag(one.name)}/--no-{flag(one.name)[2:]}" if kind is bool and one.metadata["stored"] else flag(one.name)
+        )
+        option = typer.Option(
+            None,
+            declared,
+            help=one.metadata["help"],
+            rich_help_panel=one.metadata["group"],
+            show_default=shown or False,
+        )
+        found.append(
+            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind | None)
+        )
+    return found
+
+
+def _kind(hint: str) -> type:
+    """Choose what the command line reads: lists are text with commas."""
+    if "tuple" in hint:
+        return str
+    return next(
+        kind
+        for word, kind in (("Path", Path), ("int", int), ("float", float), ("bool", bool), ("str", str))
+        if word in hint
+    )
+
+
+def make_fit() -> Callable[..., None]:
+    """Make the command's function with a parameter for each option."""
+
+    def fit(config: Path | None, **options: Any) -> None:
+        fit_command(config, {name: value for name, value in options.items() if value is not None})
+
+    file = typer.Option(None, "--config", help="TOML file of options.", rich_help_panel="Run", show_default=False)
+    first = inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=file, annotation=Path | None)
+    parameters = [first, *_parameters()]
+    fit.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    fit.__annotations__ = {one.name: one.annotation for one in parameters}
+    fit.__doc__ = _HELP
+    return fit

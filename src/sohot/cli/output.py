@@ -1,0 +1,72 @@
+"""What is printed: tables and one JSON object on standard output, everything else on standard error."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+MOST_LISTED = 20
+
+
+def errors() -> Console:
+    """Give the console on standard error."""
+    return Console(stderr=True)
+
+
+def say(sentence: str) -> None:
+    """Print a sentence on standard error."""
+    errors().print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object on standard output."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def print_text(text: str = "") -> None:
+    """Print a line of results."""
+    Console().print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def say_left_out(left_out: Sequence[Any]) -> None:
+    """List what was left out and why."""
+    if left_out:
+        say(f"left out {len(left_out)}:")
+        for one in left_out[:MOST_LISTED]:
+            say(f"  {one}")
+        if len(left_out) > MOST_LISTED:
+            say(f"  … and {len(left_out) - MOST_LISTED} more")
+
+
+def percent(share: float | None) -> str:
+    """Write a share in per cent.
+
+    >>> percent(0.8123)
+    '81.2'
+    """
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
+def print_accuracy(accuracy: dict[str, Any]) -> None:
+    """Print accuracies: each class, then the whole."""
+    table = Table(title="Accuracy on the target, per cent")
+    for name in ("class", "images", "accuracy", "95 % interval"):
+        table.add_column(name, justify="left" if name == "class" else "right")
+    for place, (name, share) in enumerate(accuracy["per_class"].items()):
+        count = sum(accuracy["confusion"][place])
+        table.add_row(escape(name), str(count), percent(share), _interval(accuracy["per_class_interval95"][name]))
+    table.add_section()
+    table.add_row(
+        "all images (micro)", str(accuracy["rows"]), percent(accuracy["micro"]), _interval(accuracy["interval95"])
+    )
+    table.add_row("mean of classes (macro)", "", percent(accuracy["macro"]), "")
+    Console().print(table)
+
+
+def _interval(bounds: Sequence[float] | None) -> str:
+    return "" if bounds is None else f"{percent(bounds[0])} – {percent(bounds[1])}"

@@ -1,0 +1,31 @@
+"""Runs: from folders of images to a trained model in a folder, and from that folder back to a model to use."""
+
+from .classify import Prediction, classify, find_images
+from .config import RunConfig
+from .config_file import read_config
+from .gathering import RunData, gather
+from .labels_csv import predictions_csv, write_predictions
+from .loading import LoadedRun, images_for, open_run, read_report
+from .onnx import export_run
+from .pipeline import Watcher, fit_run
+from .testing import accuracy_on
+
+__all__ = [
+    "LoadedRun",
+    "Prediction",
+    "RunConfig",
+    "RunData",
+    "Watcher",
+    "accuracy_on",
+    "classify",
+    "export_run",
+    "find_images",
+    "fit_run",
+    "gather",
+    "images_for",
+    "open_run",
+    "predictions_csv",
+    "read_config",
+    "read_report",
+    "write_predictions",
+]

@@ -1,0 +1,95 @@
+"""The network of a run: built from its configuration, or rebuilt empty for the weights of a checkpoint."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..data.input_spec import InputSpec
+from ..streams import Backbone, TwoStreams, create_backbone
+from ..streams.own import is_own
+from ..training.randomness import reproducible
+from .config import RunConfig
+
+OPTIONS = (
+    *("backbone", "tap", "dropout", "image_size", "channels", "source_backbone", "source_tap", "source_channels"),
+    *("streams", "heads", "trains", "batch_norm", "norm_bound", "projection"),
+)
+"""Options that decide the network but for its weights."""
+
+
+def build_model(config: RunConfig, num_classes: int) -> TwoStreams:
+    """Build the two streams with the weights they start from; the same seed gives the same ones."""
+    with reproducible(config.seed, "cpu"):
+        return _streams(config, num_classes, trained=not config.from_scratch)
+
+
+def describe_model(config: RunConfig, model: TwoStreams) -> dict[str, Any]:
+    """Describe a network as it fits into JSON, for `rebuild_model`."""
+    values = {**{name: getattr(config, name) for name in OPTIONS}, "streams": model.streams, "trains": model.trains}
+    for name in ("backbone", "source_backbone"):
+        if values[name] is not None and is_own(values[name]):
+            file, _, function = values[name].rpartition(":")
+            values[name] = f"{Path(file).absolute()}:{function}"
+    weights = {"weights": config.weights, "source_weights": config.source_weights}
+    started = {name: None if file is None else str(file.absolute()) for name, file in weights.items()}
+    return {**values, **started, "from_scratch": config.from_scratch, "input": asdict(model.inputs["target"])}
+
+
+def rebuild_model(description: Mapping[str, Any], num_classes: int) -> TwoStreams:
+    """Build the network that was described, with no weights of worth: a checkpoint brings them.
+
+    Neither a network connection nor the file of the first weights is needed; a network of one's own needs its file.
+    """
+    config = RunConfig.from_values({name: description[name] for name in OPTIONS if description.get(name) is not None})
+    with reproducible(0, "cpu"):
+        model = _streams(config, num_classes, trained=False)
+    stored = {name: tuple(value) if isinstance(value, list) else value for name, value in description["input"].items()}
+    model.inputs["target"] = InputSpec(**stored)
+    return model
+
+
+def _streams(config: RunConfig, num_classes: int, *, trained: bool) -> TwoStreams:
+    target = _backbone(config, config.backbone, config.weights, config.tap, config.channels, trained)
+    source = None
+    if config.source_backbone or config.source_channels not in (None, config.channels) or config.source_weights:
+        name = config.source_backbone or config.backbone
+        tap = config.source_tap or (config.tap if name == config.backbone else None)
+        weights = config.source_weights or (config.weights if name == config.backbone else None)
+        source = _backbone(config, name, weights, tap, config.source_channels or config.channels, trained)
+    elif config.source_tap:
+        raise ValueError("--source-tap needs --source-backbone, --source-weights or --source-channels")
+    return TwoStreams(
+        target,
+        num_classes,
+        source=source,
+        streams=config.streams or ("shared" if source is None else "separate"),
+        heads=config.heads,
+        trains=config.trains or ("paper" if target.pretrained else "all"),
+        norm_bound=config.norm_bound,
+        projection=config.projection,
+        batch_norm=config.batch_norm,
+    )
+
+
+def _backbone(
+    config: RunConfig, name: str, weights: Path | None, tap: str | None, channels: int, trained: bool
+) -> Backbone:
+    if not trained and is_own(name) and not config.from_scratch:
+        trained = not _can_start_untrained(name)  # when rebuilt: what it starts from is replaced
+    return create_backbone(
+        name,
+        weights=weights,
+        pretrained=trained,
+        channels=channels,
+        tap=tap,
+        dropout=config.dropout,
+        size=config.image_size,
+    )
+
+
+def _can_start_untrained(name: str) -> bool:
+    from ..streams.own import _function
+
+    return "pretrained" in inspect.signature(_function(name)).parameters

@@ -1,0 +1,136 @@
+"""`fit_run`: from two folders of images to a trained model with its report, in one folder."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from ..data import LabelledImages
+from ..streams import TwoStreams
+from ..training import ChangedRun, FitSettings, fit
+from ..training.checkpoint import read_description
+from ..training.files import write_json
+from ..training.run_folder import differences
+from .batching import make_batches
+from .building import build_model, describe_model
+from .config import RunConfig
+from .config_file import write_config
+from .gathering import Progress, RunData, gather
+from .reporting import REPORT, make_report
+from .testing import accuracy_on
+from .training_inputs import cache_folder, choose_cache, choose_device, training_inputs
+
+CONFIG, DESCRIPTION = "config.toml", "run.json"
+OWN = {CONFIG, REPORT, DESCRIPTION, "cache", "checkpoints", "log.csv", "tensorboard", ".lock"}
+
+StepWatcher = Callable[[dict[str, float]], None]
+
+
+class Watcher:
+    """What the pipeline tells while it works; this one keeps quiet."""
+
+    progress: Progress | None = None
+
+    def data(self, data: RunData) -> None:
+        """Take note of the data found."""
+
+    def steps(self, settings: FitSettings) -> AbstractContextManager[StepWatcher | None]:  # noqa: ARG002
+        """Give what watches the steps, for the time of the training."""
+        return nullcontext(None)
+
+
+def fit_run(config: RunConfig, watcher: Watcher | None = None) -> dict[str, Any]:
+    """Train as a configuration says and test the last step.
+
+    Args:
+        config: The configuration; `out` names the folder of the run.
+        watcher: Told of the data found and of each step.
+
+    Returns:
+        The report, as it is stored in the folder: data, settings, accuracy (None without test images), time.
+    """
+    began = time.perf_counter()
+    watcher = watcher or Watcher()
+    out = require_folder(config)
+    device = choose_device(config.device)
+    data = gather(config, watcher.progress)
+    watcher.data(data)
+    model = build_model(config, len(data.classes))
+    batches = make_batches(config, data.source, data.target)
+    rows = sum(len(images) for images in (data.source, data.target) if images is not None)
+    cache = choose_cache(config, model, rows)
+    steps = None if config.epochs is None else config.epochs * batches.steps_per_epoch
+    settings = config.settings(steps, from_trunk=cache != "off")
+    identity = _identity(config, model, data)
+    _require_same(out, settings, identity)
+    if not (out / CONFIG).exists():
+        out.mkdir(parents=True, exist_ok=True)
+        write_config(out / CONFIG, config.stored(), f"Repeat with: sohot fit --config {CONFIG} --out NEW_FOLDER")
+    inputs = {
+        domain: None if images is None else training_inputs(config, model, domain, images, cache, watcher.progress)
+        for domain, images in (("source", data.source), ("target", data.target))
+    }
+    labels = [() if images is None else images.labels for images in (data.source, data.target)]
+    with watcher.steps(settings) as on_step:
+        result = fit(
+            model,
+            inputs["source"],
+            labels[0],
+            inputs["target"],
+            labels[1],
+            settings,
+            batches=batches,
+            run_dir=out,
+            resume=config.resume,
+            config=identity,
+            on_step=on_step,
+        )
+    accuracy = None if data.test is None else accuracy_on(model.to(device), data.test, config.workers, watcher.progress)
+    report = make_report(config, data, settings, result, accuracy, time.perf_counter() - began)
+    write_json(out / REPORT, report)
+    rmtree(cache_folder(config), ignore_errors=True)  # of no use once the run is done
+    return report
+
+
+def require_folder(config: RunConfig) -> Path:
+    """Check early that the run's folder can be used: an error after an hour of work would be unkind."""
+    out = config.out
+    if out is None:
+        raise ValueError("--out is missing: give a folder for the run")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file, not a folder")
+    if (out / DESCRIPTION).exists() and not config.resume:
+        raise ChangedRun(f"--out {out} already holds a run: go on with it by --resume, or give another folder")
+    if out.is_dir() and not (out / DESCRIPTION).exists():
+        strange = sorted(path.name for path in out.iterdir() if path.name not in OWN)
+        if strange:
+            raise ValueError(f"--out {out} holds other files ({strange[0]}, …) and no run: give a folder of its own")
+    return out
+
+
+def _identity(config: RunConfig, model: TwoStreams, data: RunData) -> dict[str, Any]:
+    """Describe what must not change when a run is resumed, beside the settings; names below the folders, not places."""
+    parts = {"source": data.source, "target": data.target}
+    files = {name: None if images is None else _digest(images) for name, images in parts.items()}
+    network = describe_model(config, model)
+    chosen = {name: getattr(config, name) for name in ("shots", "source_shots", "leave_out", "augment")}
+    return {"network": network, "data": {**chosen, "files": files, "classes": list(data.classes)}}
+
+
+def _digest(images: LabelledImages) -> str:
+    names = json.dumps([[images.name(row), images.labels[row]] for row in range(len(images))])
+    return hashlib.sha256(names.encode()).hexdigest()[:16]
+
+
+def _require_same(out: Path, settings: FitSettings, identity: dict[str, Any]) -> None:
+    """Refuse a changed configuration before the images pass the trunk; `fit` compares the rest."""
+    if not (out / DESCRIPTION).exists():
+        return
+    stored = read_description(out / DESCRIPTION)
+    now = json.loads(json.dumps({"settings": settings.decisive(), "config": identity}))
+    if changes := [one for part, value in now.items() for one in differences(stored.get(part), value, part)]:
+        raise ChangedRun(f"--out {out} holds another run, so it cannot be resumed; changed: {'; '.join(changes)}")

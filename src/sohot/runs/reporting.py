@@ -1,0 +1,50 @@
+"""The report of a finished run, and the command that repeats it."""
+
+import shlex
+from typing import Any
+
+from ..training import FitResult, FitSettings
+from .config import RunConfig
+from .gathering import RunData
+from .options import flag
+
+REPORT = "report.json"
+
+
+def command(config: RunConfig, out: str) -> str:
+    """Write the command that asks for a configuration.
+
+    >>> command(RunConfig(shots=3, leave_out=True), "again")
+    'sohot fit --shots 3 --leave-out --out again'
+    """
+    words = ["sohot", "fit"]
+    for name, value in config.changed().items():
+        words.append(flag(name))
+        if value is not True:
+            words.append(",".join(map(str, value)) if isinstance(value, list) else str(value))
+    return shlex.join([*words, "--out", out])
+
+
+def make_report(
+    config: RunConfig,
+    data: RunData,
+    settings: FitSettings,
+    result: FitResult,
+    accuracy: dict[str, Any] | None,
+    seconds: float,
+) -> dict[str, Any]:
+    """Put together what is worth knowing of a finished run, as it fits into JSON."""
+    out = str(config.out)
+    return {
+        "run": out,
+        "method": settings.resolved_method().name,
+        "data": data.as_json(),
+        "settings": settings.as_json(),
+        "accuracy": accuracy,
+        "steps": result.steps,
+        "resumed_from": result.resumed_from,
+        "last_step": result.history[-1] if result.history else None,
+        "training_seconds": result.seconds,
+        "seconds": seconds,
+        "command": command(config, f"{out}-again"),
+    }

@@ -1,0 +1,129 @@
+"""What the training loop reads: outputs of the frozen trunk, computed once, or images."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ..data import ImageInputs, InputSpec, LabelledImages, iter_batches
+from ..streams import TwoStreams, cache_trunk, trunk_key
+from ..training import Inputs, TensorInputs
+from .config import RunConfig
+from .gathering import Progress
+
+BATCH = 32
+"""Images that pass the trunk together."""
+
+
+class Augmented:
+    """Images read anew, cropped and mirrored at random by torch's own generator, whose state a checkpoint keeps."""
+
+    def __init__(self, images: ImageInputs) -> None:
+        self.images = images
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def batch(self, rows: Tensor) -> Tensor:
+        """Read some images."""
+        return self.images.batch(rows, augment=torch.default_generator)
+
+
+def choose_device(accelerator: str) -> torch.device:
+    """Choose the device for what runs outside the training loop, the same as inside.
+
+    >>> choose_device("cpu")
+    device(type='cpu')
+    """
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if accelerator == "auto":
+        return torch.device(next(name for name, available in there.items() if available))
+    if not there.get(accelerator, False):
+        raise ValueError(f"--device {accelerator}: there is no such device here")
+    return torch.device(accelerator)
+
+
+def choose_cache(config: RunConfig, model: TwoStreams, rows: int) -> str:
+    """Say where the trunk's outputs are kept: where asked, else in memory if they take at most half of what is free."""
+    if config.augment:
+        return "off"
+    if config.cache is not None:
+        return config.cache
+    trunk, spec = model.trunk("target"), model.inputs["target"]
+    with torch.no_grad():
+        size = trunk(torch.zeros(1, spec.channels, spec.size, spec.size)).numel() * 4
+    return "memory" if size * rows <= _free_memory() / 2 else "disk"
+
+
+def training_inputs(
+    config: RunConfig,
+    model: TwoStreams,
+    domain: str,
+    images: LabelledImages,
+    cache: str,
+    progress: Progress | None = None,
+) -> Inputs:
+    """Give the inputs of one domain.
+
+    Args:
+        config: Augmentation, device, threads, and the run's folder for a cache on disk.
+        model: The two streams.
+        domain: "source" or "target".
+        images: The images.
+        cache: "memory", "disk" or "off".
+        progress: Told how many images have passed the trunk.
+    """
+    spec, trunk = model.inputs[domain], model.trunk(domain)
+    if cache == "off":
+        inputs = ImageInputs(images, spec, config.workers)
+        return Augmented(inputs) if config.augment else inputs
+    file = None if cache == "memory" else cache_folder(config) / f"{domain}.safetensors"
+    batches = _counted(iter_batches(images, spec, BATCH, config.workers), len(images), domain, progress)
+    outputs = cache_trunk(
+        trunk,
+        batches,
+        len(images),
+        file=file,
+        device=choose_device(config.device),
+        key=None if file is None else trunk_key(trunk, _texts(images, spec)),
+    )
+    return TensorInputs(outputs)
+
+
+def cache_folder(config: RunConfig) -> Path:
+    """Where a cache on disk lies: beside the run."""
+    return (config.out or Path()) / "cache"
+
+
+def _counted(batches: Iterator[Tensor], of: int, domain: str, progress: Progress | None) -> Iterator[Tensor]:
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch)
+        if progress is not None:
+            progress(f"passing {domain} images through the frozen layers", done, of)
+
+
+def _texts(images: LabelledImages, spec: InputSpec) -> Iterator[str]:
+    """Give a text for each image that changes when its file does, or the way it is read."""
+    yield repr(spec)
+    for file in images.files:
+        stat = file.stat()
+        yield f"{file.absolute()} {stat.st_size} {stat.st_mtime_ns}"
+
+
+def _free_memory() -> float:
+    """Estimate the memory that is free, in bytes."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as stream:
+            for line in stream:
+                if line.startswith("MemAvailable:"):
+                    return float(line.split()[1]) * 1024
+    except OSError:
+        pass
+    names = getattr(os, "sysconf_names", {})
+    if "SC_PHYS_PAGES" in names:  # half of it may be in use
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
+    return 4.0 * 2**30

@@ -7,11 +7,11 @@ import typer
 
 from .. import __version__
 from .fit import make_fit
+from .output import print_json
 
 app = typer.Typer(
     name="sohot",
     help="Adapt an image classifier to a domain with a handful of labels per class.",
-    no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -28,7 +28,112 @@ app.command("fit")(make_fit())
 
 
 @app.callback(invoke_without_command=True)
-def _top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
-    if version:
-        typer.echo(f"sohot {__version__}")
+def _top(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
+    if version or context.invoked_subcommand is None:
+        typer.echo(f"sohot {__version__}" if version else context.get_help())
         raise typer.Exit
+
+
+@app.command()
+def evaluate(
+    run: Run,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Target images, one folder per class.")],
+    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out classes the run does not know.")] = False,
+    device: Device = "auto",
+    workers: Workers = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Measure the accuracy of a run on images in class folders.
+
+    For example:
+
+        sohot evaluate runs/first more_sketches
+    """
+    from .use import evaluate_run
+
+    evaluate_run(run, folder, leave_out=leave_out, device=device, workers=workers, quiet=quiet, json=json)
+
+
+@app.command()
+def predict(
+    run: Run,
+    paths: Annotated[list[Path], typer.Argument(metavar="FILES_OR_DIRS...", help="Images, and folders of images.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="CSV file to write; to standard output without it.", show_default=False)
+    ] = None,
+    top: Annotated[int, typer.Option("--top", help="How many of the likeliest classes to give.")] = 1,
+    device: Device = "auto",
+    workers: Workers = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Label images: file, label and probability, and the next likeliest classes with --top.
+
+    Files that cannot be read are listed, skipped and counted.
+
+    For example:
+
+        sohot predict runs/first new_sketches --out labels.csv --top 3
+    """
+    from .use import predict_run
+
+    predict_run(run, paths, out=out, top=top, device=device, workers=workers, quiet=quiet, json=json)
+
+
+@app.command()
+def export(
+    run: Run,
+    onnx: Annotated[Path, typer.Option("--onnx", help="ONNX file to write.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Write the adapted model as one ONNX file, checked against onnxruntime before it is called done.
+
+    The file takes batches of any size and holds the names of the classes and the preprocessing.
+
+    For example:
+
+        sohot export runs/first --onnx model.onnx
+    """
+    from .use import export_file
+
+    export_file(run, onnx, json=json)
+
+
+@app.command()
+def info(run: Run, json: Json = False) -> None:
+    """Tell what a run was trained on, its settings, its accuracy, and how to repeat it.
+
+    For example:
+
+        sohot info runs/first
+    """
+    from .info import show_info
+
+    show_info(run, json=json)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the pictures and the table.")] = Path("sohot-demo"),
+    splits: Annotated[int, typer.Option("--splits", min=1, help="Random choices of the labelled images.")] = 3,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 0,
+    methods: Annotated[
+        str | None, typer.Option("--methods", help="Methods, with commas between; all of them without it.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compare methods on digits: fonts are the source, handwriting with 3 labels per class the target.
+
+    For example:
+
+        sohot demo --out sohot-demo
+    """
+    from ..experiments.demo import run_demo
+
+    chosen = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
+    result = run_demo(out, splits=splits, seed=seed, methods=chosen, json=json)
+    if json:
+        print_json(result)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-import click
 import torch
+import typer
 
 from ..training.errors import CorruptCheckpoint, Interrupted, OtherVersion, PickleRefused, TrainingError
 from ..training.export import ExportError
@@ -19,6 +19,8 @@ FAILED, WRONG, SIGINT, SIGTERM = 1, 2, 130, 143
 DEBUG = "SOHOT_TRACEBACK"
 """Environment variable: if set, errors end in a traceback."""
 
+# Newer versions of typer bring their own copy of click, so its classes are reached through typer's names.
+_CallError: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 _WRONG_INPUT = (ValueError, TypeError, FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError)
 
 
@@ -32,12 +34,12 @@ def describe_end(error: BaseException) -> tuple[int, str] | None:
     >>> describe_end(ValueError("lr must be above 0, got -1"))
     (2, 'lr must be above 0, got -1')
     """
-    if isinstance(error, (click.exceptions.Exit, SystemExit)):
-        code = error.exit_code if isinstance(error, click.exceptions.Exit) else error.code
+    if isinstance(error, (typer.Exit, SystemExit)):
+        code = error.exit_code if isinstance(error, typer.Exit) else error.code
         return (code if isinstance(code, int) else FAILED), ""
     if isinstance(error, Interrupted):
         return (SIGTERM if error.signal == "SIGTERM" else SIGINT), str(error)
-    if isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
+    if isinstance(error, (KeyboardInterrupt, typer.Abort)):
         return SIGINT, "stopped by Ctrl-C; give the same command again, with --resume if it had begun to train"
     if isinstance(error, Terminated):
         return SIGTERM, "stopped by SIGTERM; give the same command again, with --resume if it had begun to train"
@@ -45,7 +47,7 @@ def describe_end(error: BaseException) -> tuple[int, str] | None:
         return FAILED, ""
     if os.environ.get(DEBUG):
         return None
-    if isinstance(error, click.exceptions.ClickException):
+    if isinstance(error, _CallError):
         return error.exit_code, error.format_message()
     return _describe_failure(error)
 

@@ -12,14 +12,15 @@ from ..runs import RunConfig, fit_run, read_config
 from ..runs.options import flag
 from ..runs.pipeline import CONFIG
 from .output import percent, print_accuracy, print_json, print_text, say
-from .watching import TerminalWatcher
+from .watching import TerminalWatcher, bar
 
 _HELP = """Adapt an image classifier from a source domain to a target domain with few labels.
 
-Both folders hold one folder of images per class. Every option can come from a TOML file (--config), the command line
-wins, and the resolved configuration is kept with the run. The last step is tested; nothing is chosen by test images.
+Both folders hold one folder of images per class. The last step is tested; nothing is chosen by test images.
 
-Example:
+Every option can come from a TOML file (--config); the command line wins; what was resolved is kept with the run.
+
+For example:
 
     sohot fit --source photos --target sketches --shots 3 --method so --out runs/first
 
@@ -30,12 +31,8 @@ Example:
 def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     """Resolve the configuration, train, print."""
     resolved = resolve(config, given)
-    watcher = TerminalWatcher(resolved.quiet)
-    try:
-        report = fit_run(resolved, watcher)
-    finally:
-        if watcher.progress is not None:
-            watcher.progress.close()
+    with bar(resolved.quiet) as progress:
+        report = fit_run(resolved, TerminalWatcher(progress))
     if resolved.json:
         print_json(report)
         return
@@ -104,7 +101,8 @@ def make_fit() -> Callable[..., None]:
 
     file = typer.Option(None, "--config", help="TOML file of options.", rich_help_panel="Run", show_default=False)
     first = inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=file, annotation=Path | None)
-    parameters = [first, *_parameters()]
+    parameters = _parameters()
+    parameters.insert(next(place for place, one in enumerate(parameters) if one.name == "out"), first)
     fit.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     fit.__annotations__ = {one.name: one.annotation for one in parameters}
     fit.__doc__ = _HELP

@@ -45,11 +45,10 @@ class Bar:
 
 
 class TerminalWatcher(Watcher):
-    """Tells on standard error what `fit_run` does."""
+    """Tells on standard error what `fit_run` does; without a bar it tells of the data alone."""
 
-    def __init__(self, quiet: bool) -> None:
-        self.quiet = quiet
-        self.progress = None if quiet else Bar()
+    def __init__(self, progress: Bar | None) -> None:
+        self.progress = progress
 
     def data(self, data: RunData) -> None:
         """Say what was found: this is always said, for a wrong folder is seen here first."""
@@ -67,7 +66,7 @@ class TerminalWatcher(Watcher):
     @contextmanager
     def steps(self, settings: FitSettings) -> Iterator[RichProgress | None]:
         """Show the steps while they are done."""
-        if self.quiet:
+        if self.progress is None:
             yield None
             return
         with RichProgress(settings.steps) as progress:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from ..data import BalancedBatches, LabelledImages
 from .config import RunConfig
@@ -56,18 +57,21 @@ def shape_batches(source_counts: Sequence[int], target_counts: Sequence[int], ro
 
 def make_batches(config: RunConfig, source: LabelledImages | None, target: LabelledImages | None) -> BalancedBatches:
     """Give the batches of a run: what the configuration says, and what suits for the rest."""
-    domains = [images for images in (source, target) if images is not None]
-    num_classes = len(domains[0].classes)
-    counts = [images.counts() if images is not None else [0] * num_classes for images in (source, target)]
-    chosen = shape_batches(*counts, config.batch_rows)
-    labels = [
-        torch.tensor(images.labels if images is not None else (), dtype=torch.int64) for images in (source, target)
-    ]
+    num_classes = max(len(images.classes) for images in (source, target) if images is not None)
+    none = [0] * num_classes
+    chosen = shape_batches(
+        none if source is None else source.counts(), none if target is None else target.counts(), config.batch_rows
+    )
     return BalancedBatches(
-        *labels,
+        _labels(source),
+        _labels(target),
         num_classes,
         config.batch_classes or chosen.classes,
         config.source_per_class or chosen.source,
         config.target_per_class or chosen.target,
-        seed=config.seed,
+        config.seed,
     )
+
+
+def _labels(images: LabelledImages | None) -> Tensor:
+    return torch.tensor(() if images is None else images.labels, dtype=torch.int64)

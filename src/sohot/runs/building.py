@@ -45,8 +45,8 @@ def rebuild_model(description: Mapping[str, Any], num_classes: int) -> TwoStream
     config = RunConfig.from_values({name: description[name] for name in OPTIONS if description.get(name) is not None})
     with reproducible(0, "cpu"):
         model = _streams(config, num_classes, trained=False)
-    stored = {name: tuple(value) if isinstance(value, list) else value for name, value in description["input"].items()}
-    model.inputs["target"] = InputSpec(**stored)
+    spec: dict[str, Any] = {**description["input"]}
+    model.inputs["target"] = InputSpec(**{**spec, "mean": tuple(spec["mean"]), "std": tuple(spec["std"])})
     return model
 
 

@@ -29,6 +29,11 @@ class RunConfig:
     leave_out: bool = option(False, DATA, "Leave out classes that only one domain has.")
     augment: bool = option(False, DATA, "Random crops and mirroring of training images (the trunk is not cached then).")
 
+    out: Path | None = option(None, RUN, "Folder of the run: checkpoints, logs, configuration, report.", stored=False)
+    resume: bool = option(False, RUN, "Go on with the run in --out, with its own configuration.", stored=False)
+    quiet: bool = option(False, RUN, "No progress, results alone.", stored=False)
+    json: bool = option(False, RUN, "Print one JSON object.", stored=False)
+
     backbone: str = option("lite0", NETWORK, f"Network: {', '.join(backbone_names())}.")
     weights: Path | None = option(None, NETWORK, "File of its weights: safetensors, or a state dict of tensors alone.")
     from_scratch: bool = option(False, NETWORK, "Start from random weights.")
@@ -92,11 +97,6 @@ class RunConfig:
     loggers: tuple[str, ...] | None = option(
         None, MACHINE, "Logs beside log.csv: tensorboard, wandb, mlflow, or none.", shown="tensorboard, if installed"
     )
-
-    out: Path | None = option(None, RUN, "Folder of the run: checkpoints, logs, configuration, report.", stored=False)
-    resume: bool = option(False, RUN, "Go on with the run in --out, with its own configuration.", stored=False)
-    quiet: bool = option(False, RUN, "No progress, results alone.", stored=False)
-    json: bool = option(False, RUN, "Print one JSON object.", stored=False)
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "RunConfig":

@@ -12,7 +12,7 @@ from .config import known_key
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore] # what became tomllib
 
 
 def read_config(file: Path) -> dict[str, Any]:

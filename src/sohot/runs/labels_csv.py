@@ -37,10 +37,15 @@ def _safe(cell: str, before: str) -> str:
     return before + cell if cell.startswith(_FORMULA) else cell
 
 
-def write_predictions(file: Path, predictions: Sequence[Prediction], top: int = 1) -> None:
-    """Write predictions to a CSV file that is there whole or not at all."""
+def require_writable(file: Path) -> None:
+    """Check early that a file can be written there."""
     if not file.parent.is_dir():
         raise FileNotFoundError(f"--out {file}: its folder does not exist")
     if file.is_dir():
         raise ValueError(f"--out {file} is a folder")
+
+
+def write_predictions(file: Path, predictions: Sequence[Prediction], top: int = 1) -> None:
+    """Write predictions to a CSV file that is there whole or not at all."""
+    require_writable(file)
     write_atomically(file, predictions_csv(predictions, top).encode())

@@ -9,6 +9,8 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+import torch
+
 from ..data import LabelledImages
 from ..streams import TwoStreams
 from ..training import ChangedRun, FitSettings, fit
@@ -59,7 +61,9 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None) -> dict[str, Any]
     device = choose_device(config.device)
     data = gather(config, watcher.progress)
     watcher.data(data)
+    # Pixels with their channels side by side: on a CPU the narrow convolutions run up to twice as fast.
     model = build_model(config, len(data.classes))
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # which torch's stubs lack
     batches = make_batches(config, data.source, data.target)
     rows = sum(len(images) for images in (data.source, data.target) if images is not None)
     cache = choose_cache(config, model, rows)

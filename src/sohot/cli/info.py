@@ -1,0 +1,52 @@
+"""`sohot info`: what a run is."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ..runs.describing import describe_run
+from .output import percent, print_json
+
+
+def show_info(folder: Path, *, json: bool) -> None:
+    """Print what is known of a run."""
+    found = describe_run(folder)
+    if json:
+        print_json(found)
+        return
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, text in _lines(found):
+        table.add_row(name, escape(text))
+    Console().print(table)
+    Console().print(f"\n{found['command']}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
+    lines = [("run", found["run"]), ("state", found["state"]), ("method", found["method"])]
+    data = found["data"] or {}
+    for part in ("source", "target", "test"):
+        if content := data.get(part):
+            lines.append((part, f"{content['images']} images from {content['folder']}"))
+    classes = found["classes"]
+    lines.append((f"{len(classes)} classes", ", ".join(classes)))
+    if accuracy := found["accuracy"]:
+        low, high = accuracy["interval95"]
+        lines.append(
+            (
+                "accuracy",
+                f"{percent(accuracy['micro'])} % of {accuracy['rows']} images ({percent(low)} to {percent(high)}), "
+                f"mean of classes {percent(accuracy['macro'])} %",
+            )
+        )
+    lines += [("network", _pairs(found["network"])), ("settings", _pairs(found["settings"]))]
+    lines += [("versions", _pairs(found["versions"])), ("repeat it by", "")]
+    return lines
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None and name != "input")

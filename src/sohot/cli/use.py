@@ -1,0 +1,110 @@
+"""Commands that use a finished run: evaluate, predict, export."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..data.names import printable
+from ..runs import (
+    LoadedRun,
+    Prediction,
+    accuracy_on,
+    classify,
+    export_run,
+    find_images,
+    images_for,
+    open_run,
+    predictions_csv,
+    write_predictions,
+)
+from ..runs.labels_csv import require_writable
+from ..runs.training_inputs import choose_device
+from .output import percent, print_accuracy, print_json, print_text, say, say_left_out
+from .watching import bar
+
+
+def _open(folder: Path, device: str) -> LoadedRun:
+    run = open_run(folder, choose_device(device))
+    if caution := run.caution():
+        say(f"note: {caution}")
+    return run
+
+
+def evaluate_run(
+    folder: Path, images: Path, *, leave_out: bool, device: str, workers: int | None, quiet: bool, json: bool
+) -> None:
+    """Test a run on class folders and print its accuracy."""
+    run = _open(folder, device)
+    with bar(quiet) as progress:
+        found, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
+        say(f"{len(found)} images from {found.root}")
+        for note in notes:
+            say(f"note: {note}")
+        say_left_out(left_out)
+        accuracy = accuracy_on(run.model, found, workers, progress)
+    if json:
+        out = [{"path": printable(one.path), "reason": one.reason} for one in left_out]
+        print_json({"run": str(folder), "step": run.step, "accuracy": accuracy, "left_out": out, "notes": notes})
+        return
+    print_accuracy(accuracy)
+    low, high = accuracy["interval95"]
+    print_text(
+        f"accuracy {percent(accuracy['micro'])} % ({percent(low)} to {percent(high)}) on {accuracy['rows']} images"
+    )
+
+
+def predict_run(
+    folder: Path,
+    paths: Sequence[Path],
+    *,
+    out: Path | None,
+    top: int,
+    device: str,
+    workers: int | None,
+    quiet: bool,
+    json: bool,
+) -> None:
+    """Label images and write them as CSV."""
+    if out is not None:
+        require_writable(out)
+    files = find_images(paths)
+    run = _open(folder, device)
+    with bar(quiet) as progress:
+        predictions, unreadable = classify(run, files, top, workers, progress)
+    say_left_out(unreadable)
+    if not predictions:
+        raise ValueError(f"none of the {len(files)} files can be read")
+    if out is not None:
+        write_predictions(out, predictions, top)
+    result: dict[str, Any] = {
+        "run": str(folder),
+        "out": None if out is None else str(out),
+        "labelled": len(predictions),
+        "unreadable": [{"path": printable(one.path), "reason": one.reason} for one in unreadable],
+    }
+    if json:
+        print_json(result if out is not None else {**result, "predictions": [_as_json(one) for one in predictions]})
+    elif out is None:
+        sys.stdout.write(predictions_csv(predictions, top))
+    else:
+        print_text(f"{len(predictions)} images labelled in {out}, {len(unreadable)} could not be read")
+
+
+def _as_json(one: Prediction) -> dict[str, Any]:
+    likeliest = zip(one.labels, one.probabilities, strict=True)
+    top = [{"label": label, "probability": share} for label, share in likeliest]
+    return {"file": printable(one.file), **top[0], "top": top}
+
+
+def export_file(folder: Path, file: Path, *, json: bool) -> None:
+    """Write a run as ONNX and print how well it agrees."""
+    result = export_run(_open(folder, "cpu"), file)
+    if json:
+        print_json({"run": str(folder), **result})
+        return
+    size = " x ".join(map(str, result["input"]))
+    print_text(
+        f"{file}: {result['bytes'] / 1e6:.1f} MB, images of {size}, {len(result['classes'])} classes; "
+        f"onnxruntime agrees to {result['largest_difference']:.1e}"
+    )

@@ -1,6 +1,7 @@
 """`sohot fit`: its options are the fields of `RunConfig`, so that the command line and the TOML file never differ."""
 
 import inspect
+import shlex
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 from ..runs import RunConfig, fit_run, read_config
 from ..runs.options import flag
 from ..runs.pipeline import CONFIG
+from ..training import Interrupted
 from .output import percent, print_accuracy, print_json, print_text, say
 from .watching import TerminalWatcher, bar
 
@@ -31,8 +33,12 @@ For example:
 def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     """Resolve the configuration, train, print."""
     resolved = resolve(config, given)
-    with bar(resolved.quiet) as progress:
-        report = fit_run(resolved, TerminalWatcher(progress))
+    try:
+        with bar(resolved.quiet) as progress:
+            report = fit_run(resolved, TerminalWatcher(progress))
+    except Interrupted as error:
+        again = shlex.join(["sohot", "fit", "--out", str(resolved.out), "--resume"])
+        raise Interrupted(f"{error}: {again}", error.signal) from None
     if resolved.json:
         print_json(report)
         return

@@ -35,7 +35,7 @@ def shape_batches(source_counts: Sequence[int], target_counts: Sequence[int], ro
 
     Example:
         >>> shape_batches([20] * 31, [3] * 31, rows=256)
-        BatchShape(classes=None, source=5, target=3)
+        BatchShape(classes=None, source=5, target=None)
         >>> shape_batches([20] * 5, [3] * 5, rows=256)
         BatchShape(classes=None, source=None, target=None)
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..data.input_spec import InputSpec
 from ..streams import Backbone, TwoStreams, create_backbone
-from ..streams.own import is_own
+from ..streams.own import find_function, is_own
 from ..training.randomness import reproducible
 from .config import RunConfig
 
@@ -17,6 +17,9 @@ OPTIONS = (
     *("streams", "heads", "trains", "batch_norm", "norm_bound", "projection"),
 )
 """Options that decide the network but for its weights."""
+
+START = ("weights", "source_weights", "from_scratch")
+"""Options that decide the weights it starts from."""
 
 
 def build_model(config: RunConfig, num_classes: int) -> TwoStreams:
@@ -27,14 +30,9 @@ def build_model(config: RunConfig, num_classes: int) -> TwoStreams:
 
 def describe_model(config: RunConfig, model: TwoStreams) -> dict[str, Any]:
     """Describe a network as it fits into JSON, for `rebuild_model`."""
-    values = {**{name: getattr(config, name) for name in OPTIONS}, "streams": model.streams, "trains": model.trains}
-    for name in ("backbone", "source_backbone"):
-        if values[name] is not None and is_own(values[name]):
-            file, _, function = values[name].rpartition(":")
-            values[name] = f"{Path(file).absolute()}:{function}"
-    weights = {"weights": config.weights, "source_weights": config.source_weights}
-    started = {name: None if file is None else str(file.absolute()) for name, file in weights.items()}
-    return {**values, **started, "from_scratch": config.from_scratch, "input": asdict(model.inputs["target"])}
+    stored = config.stored()
+    values = {name: stored.get(name) for name in (*OPTIONS, *START)}
+    return {**values, "streams": model.streams, "trains": model.trains, "input": asdict(model.inputs["target"])}
 
 
 def rebuild_model(description: Mapping[str, Any], num_classes: int) -> TwoStreams:
@@ -90,6 +88,4 @@ def _backbone(
 
 
 def _can_start_untrained(name: str) -> bool:
-    from ..streams.own import _function
-
-    return "pretrained" in inspect.signature(_function(name)).parameters
+    return "pretrained" in inspect.signature(find_function(name)).parameters

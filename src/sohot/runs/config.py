@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from ..functional.checks import check_choice
+from ..streams.own import is_own
 from ..streams.registry import backbone_names
 from ..training.settings import FitSettings
 from .options import convert, flag, option
@@ -132,7 +133,8 @@ class RunConfig:
         names = {one.name for one in fields(FitSettings)} & {one.name for one in fields(self)}
         values = {name: getattr(self, name) for name in names - {"steps", "loggers"}}
         loggers = () if self.loggers == ("none",) else self.loggers
-        steps = steps or self.steps or _DEFAULT.steps
+        if steps is None:
+            steps = _DEFAULT.steps if self.steps is None else self.steps
         return FitSettings(**values, steps=steps, loggers=loggers, accelerator=self.device, from_trunk=from_trunk)
 
     def stored(self) -> dict[str, Any]:
@@ -141,12 +143,21 @@ class RunConfig:
         for one in fields(self):
             value = getattr(self, one.name)
             if one.metadata["stored"] and value is not None:
-                found[one.name] = _plain(value)
+                found[one.name] = _absolute(value) if one.name in _NETWORKS else _plain(value)
         return found
 
     def changed(self) -> dict[str, Any]:
         """Give the part of `stored` that differs from the defaults: what a command line has to say."""
         return {name: value for name, value in self.stored().items() if value != _plain(_DEFAULTS[name])}
+
+
+_NETWORKS = ("backbone", "source_backbone")
+
+
+def _absolute(name: str) -> str:
+    """Name a network of one's own by the whole path of its file."""
+    file, _, function = name.rpartition(":")
+    return f"{Path(file).absolute()}:{function}" if is_own(name) else name
 
 
 def _plain(value: Any) -> Any:

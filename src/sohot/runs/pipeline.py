@@ -105,6 +105,8 @@ def require_folder(config: RunConfig) -> Path:
     out = config.out
     if out is None:
         raise ValueError("--out is missing: give a folder for the run")
+    if config.resume and config.target is None and not (out / DESCRIPTION).exists():
+        raise ValueError(f"--out {out} holds no run to go on with")
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out {out} is a file, not a folder")
     if (out / DESCRIPTION).exists() and not config.resume:

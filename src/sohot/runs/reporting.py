@@ -1,5 +1,6 @@
 """The report of a finished run, and the command that repeats it."""
 
+import math
 import shlex
 from typing import Any
 
@@ -43,8 +44,13 @@ def make_report(
         "accuracy": accuracy,
         "steps": result.steps,
         "resumed_from": result.resumed_from,
-        "last_step": result.history[-1] if result.history else None,
+        "last_step": _finite(result.history[-1]) if result.history else None,
         "training_seconds": result.seconds,
         "seconds": seconds,
         "command": command(config, f"{out}-again"),
     }
+
+
+def _finite(record: dict[str, float]) -> dict[str, float | None]:
+    """Replace what JSON cannot hold."""
+    return {name: value if math.isfinite(value) else None for name, value in record.items()}

@@ -38,7 +38,7 @@ def build_own(options: BackboneOptions) -> Backbone:
     its input by an attribute `input_spec` (an `InputSpec`) or as timm does; else it is taken for the usual one.
     An argument `pretrained` of the function, if it has one, says whether trained weights are wanted.
     """
-    network = _call(_function(options.name), options)
+    network = _call(find_function(options.name), options)
     if isinstance(network, Backbone):
         return _as_it_is(network, options)
     if not isinstance(network, nn.Module):
@@ -55,7 +55,8 @@ def build_own(options: BackboneOptions) -> Backbone:
     )
 
 
-def _function(name: str) -> Callable[..., Any]:
+def find_function(name: str) -> Callable[..., Any]:
+    """Import the file of FILE.py:function and give the function."""
     path, _, function = name.rpartition(":")
     file = Path(path)
     if not file.is_file():

@@ -1,0 +1,202 @@
+"""Everything a user can get wrong in `sohot fit` ends in one sentence and the right exit code."""
+
+import errno
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from command_line import newest, weights
+from PIL import Image
+
+
+def fit(sohot, domains, out, *more):
+    return sohot("fit", *domains.options(), "--steps", 4, "--shots", 2, "--out", out, *more)
+
+
+def refused(ended, *words, code=2):
+    assert ended.code == code
+    assert ended.out == ""
+    assert ended.last.startswith("sohot: ")
+    for word in words:
+        assert word in ended.last
+
+
+def test_missing_folder(sohot, domains, tmp_path):
+    domains.source = tmp_path / "nowhere"
+    refused(fit(sohot, domains, tmp_path / "run"), "nowhere")
+
+
+def test_empty_folder(sohot, domains, tmp_path):
+    domains.target = tmp_path / "void"
+    domains.target.mkdir()
+    refused(fit(sohot, domains, tmp_path / "run"), "void", "is empty")
+
+
+@pytest.mark.parametrize("missing", ["--source", "--target"])
+def test_missing_options(sohot, domains, tmp_path, missing):
+    options = domains.options()
+    place = options.index(missing)
+    refused(sohot("fit", *options[:place], *options[place + 2 :], "--out", tmp_path / "run"), f"{missing} is missing")
+
+
+def test_classes_in_one_domain_are_named_and_can_be_left_out(sohot, domains, tmp_path):
+    (domains.target / "red").rename(domains.target / "crimson")
+    refused(fit(sohot, domains, tmp_path / "run"), "'red'", "'crimson'", "--leave-out")
+    ended = fit(sohot, domains, tmp_path / "run", "--leave-out", "--json")
+    assert ended.json["data"]["classes"] == ["blue", "green"]
+    assert "only the target has: crimson" in ended.err
+
+
+def test_fewer_images_than_shots(sohot, domains, tmp_path):
+    refused(fit(sohot, domains, tmp_path / "run", "--shots", 9), "9 shots", "'blue' (5)")
+
+
+def test_unreadable_images_are_listed_skipped_and_counted(sohot, domains, tmp_path):
+    (domains.source / "red" / "0.png").write_bytes(b"")
+    (domains.source / "red" / "1.png").write_bytes(b"not a picture")
+    whole = (domains.target / "blue" / "0.png").read_bytes()
+    (domains.target / "blue" / "0.png").write_bytes(whole[: len(whole) // 2])
+    ended = fit(sohot, domains, tmp_path / "run", "--json")
+    assert ended.code == 0
+    assert {one["path"].rsplit("/", 2)[-2] for one in ended.json["data"]["left_out"]} == {"red", "blue"}
+    assert ended.json["data"]["source"]["per_class"] == [6, 6, 4]
+    assert "left out 3:" in ended.err
+    assert "the file is empty" in ended.err
+
+
+def test_a_class_that_cannot_be_read_at_all(sohot, domains, tmp_path):
+    for file in (domains.source / "green").iterdir():
+        file.write_bytes(b"")
+    refused(fit(sohot, domains, tmp_path / "run"), "none of the 6 images of class 'green'")
+
+
+def test_images_of_every_kind_are_used(sohot, domains, tmp_path):
+    folder = domains.source / "red"
+    colour = Image.open(folder / "0.png")
+    Image.fromarray((np.ones((16, 16)) * 40000).astype(np.uint16)).save(folder / "deep.png")
+    colour.convert("CMYK").save(folder / "print.jpg")
+    colour.convert("P").save(folder / "palette.png")
+    colour.convert("L").save(folder / "grey.png")
+    colour.convert("RGBA").save(folder / "clear.png")
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    colour.save(folder / "turned.jpg", exif=turned)
+    report = fit(sohot, domains, tmp_path / "run", "--json").json
+    assert report["data"]["source"]["per_class"] == [6, 6, 12]
+    assert report["data"]["left_out"] == []
+
+
+def test_a_loop_of_links_ends(sohot, domains, tmp_path):
+    (domains.source / "red" / "again").symlink_to(domains.source, target_is_directory=True)
+    ended = fit(sohot, domains, tmp_path / "run", "--json")
+    assert ended.json["data"]["source"]["images"] == 18
+    assert "leads back" in ended.json["data"]["left_out"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--method", "sos"), "method must be one of"),
+        (("--backbone", "lite9"), "backbone must be one of"),
+        (("--lr", "-1"), "lr must be"),
+        (("--steps", "0"), "steps must be an integer of at least 1"),
+        (("--epochs", "2"), "--steps and --epochs exclude each other"),
+        (("--target-test", "x"), "--shots and --target-test exclude each other"),
+        (("--cache", "tape"), "--cache must be one of"),
+        (("--augment", "--cache", "disk"), "--augment"),
+        (("--orders", "2,x"), "--orders must be integers"),
+        (("--streams", "three"), "streams must be one of"),
+        (("--weights", "nowhere.safetensors"), "nowhere.safetensors"),
+        (("--from-scratch", "--weights", "file"), "exclude each other"),
+        (("--config", "nowhere.toml"), "nowhere.toml"),
+        (("--nonsense",), "No such option: --nonsense"),
+        (("--device", "tpu"), "--device tpu"),
+    ],
+)
+def test_wrong_options(sohot, domains, tmp_path, options, words):
+    refused(fit(sohot, domains, tmp_path / "run", *options), words)
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_pickled_weights_are_refused(sohot, domains, tmp_path):
+    file = tmp_path / "weights.pt"
+    torch.save({"layer": object()}, file)
+    refused(fit(sohot, domains, tmp_path / "run", "--weights", file), "pickled objects")
+
+
+def test_a_folder_in_use_is_not_overwritten(sohot, domains, run_copy, tmp_path):
+    before = weights(run_copy)
+    refused(fit(sohot, domains, run_copy), "already holds a run", "--resume")
+    assert weights(run_copy) == before
+    (tmp_path / "diary").mkdir()
+    (tmp_path / "diary" / "monday.txt").write_text("rain")
+    refused(fit(sohot, domains, tmp_path / "diary"), "holds other files")
+
+
+def test_a_changed_configuration_is_not_resumed(sohot, domains, tmp_path):
+    run = tmp_path / "run"
+    fit(sohot, domains, run)
+    before = weights(run)
+    ended = fit(sohot, domains, run, "--resume", "--lr", "0.5", "--heads", "coupled")
+    refused(ended, "settings.lr was 0.003, is 0.5", "config.network.heads was 'shared', is 'coupled'")
+    (domains.source / "red" / "0.png").unlink()
+    refused(sohot("fit", "--out", run, "--resume"), "config.data.files.source")
+    assert weights(run) == before
+
+
+def test_nothing_to_resume(sohot, tmp_path):
+    refused(sohot("fit", "--out", tmp_path / "run", "--resume"), "holds no run to go on with")
+
+
+def test_a_run_of_another_version(sohot, domains, run_copy):
+    file = run_copy / "run.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 99, "versions": {"sohot": "7.0"}}))
+    for command in (("fit", "--out", run_copy, "--resume"), ("info", run_copy), ("evaluate", run_copy, domains.test)):
+        refused(sohot(*command), "sohot 7.0 in format 99")
+
+
+def test_a_corrupt_checkpoint(sohot, domains, run_copy):
+    for folder in (run_copy / "checkpoints").iterdir():
+        file = folder / "model.safetensors"
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+    refused(sohot("evaluate", run_copy, domains.test), "is damaged")
+    refused(sohot("predict", run_copy, domains.test), "is damaged")
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(sohot, domains, tmp_path):
+    run = tmp_path / "run"
+    fit(sohot, domains, run, "--checkpoint-every", 2)
+    (newest(run) / "model.safetensors").write_bytes(b"")
+    ended = sohot("evaluate", run, domains.test, "--json")
+    assert ended.json["step"] == 2
+    assert "warning: " in ended.err
+
+
+def test_a_pickle_in_a_checkpoint_is_refused(sohot, domains, run_copy):
+    (newest(run_copy) / "extra.pkl").write_bytes(pickle.dumps({"a": 1}))
+    refused(sohot("evaluate", run_copy, domains.test), "is a pickle")
+
+
+def test_a_full_disk(sohot, domains, tmp_path, monkeypatch):
+    real = os.fsync
+    calls = [0]
+
+    def full(handle):
+        calls[0] += 1
+        if calls[0] > 4:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    refused(fit(sohot, domains, tmp_path / "run"), "No space left on device", code=1)
+
+
+def test_a_diverging_loss_stops_with_advice_and_keeps_the_last_good_checkpoint(sohot, domains, tmp_path):
+    options = ("--lr", "1e6", "--schedule", "constant", "--checkpoint-every", 1, "--steps", 30)
+    ended = fit(sohot, domains, tmp_path / "run", *options)
+    refused(ended, "training diverged", "lower lr (now 1e+06)", "checkpoint", code=1)

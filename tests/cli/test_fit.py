@@ -1,0 +1,198 @@
+"""`sohot fit`: what it prints, what it stores, and that options mean what they say."""
+
+import json
+
+import pytest
+import torch
+from command_line import newest, weights
+
+from sohot.streams.freezing import FrozenTrunk
+
+
+def fit(sohot, domains, out, *more):
+    return sohot("fit", *domains.options(), "--steps", 4, "--shots", 2, "--out", out, *more)
+
+
+def test_json_is_the_one_thing_on_standard_output(sohot, domains, tmp_path):
+    ended = fit(sohot, domains, tmp_path / "run", "--json")
+    assert ended.code == 0
+    report = ended.json
+    assert report["data"]["classes"] == ["blue", "green", "red"]
+    assert [report["data"][part]["images"] for part in ("source", "target", "test")] == [18, 6, 9]
+    assert report["steps"] == 4
+    accuracy = report["accuracy"]
+    assert set(accuracy["per_class"]) == {"blue", "green", "red"}
+    assert accuracy["interval95"][0] <= accuracy["micro"] <= accuracy["interval95"][1]
+    assert json.loads((tmp_path / "run" / "report.json").read_text()) == report
+    assert "step 4/4 loss" in ended.err
+
+
+def test_people_see_data_progress_and_accuracy(sohot, domains, tmp_path):
+    ended = fit(sohot, domains, tmp_path / "run")
+    for words in ("3 classes", "source: 18 images, 6 per class", "target: 6 images, 2 per class", "test: 9 images"):
+        assert words in ended.err
+    for words in ("micro", "macro", "95 % interval", "green"):
+        assert words in ended.out
+
+
+def test_quiet_keeps_to_what_matters(sohot, domains, tmp_path):
+    ended = fit(sohot, domains, tmp_path / "run", "--quiet")
+    assert "step" not in ended.err
+    assert "3 classes" in ended.err
+    assert "micro" in ended.out
+
+
+def test_the_model_learns(trained):
+    report = json.loads((trained[0] / "report.json").read_text())
+    assert report["accuracy"]["micro"] == 1.0
+
+
+def test_source_shots_limit_each_class_and_short_ones_are_named(sohot, domains, tmp_path):
+    for number in range(3, 6):
+        (domains.source / "red" / f"{number}.png").unlink()
+    ended = fit(sohot, domains, tmp_path / "run", "--source-shots", 4, "--json")
+    assert ended.json["data"]["source"]["per_class"] == [4, 4, 3]
+    assert "red (3)" in ended.err
+
+
+def test_without_shots_nothing_is_left_to_test_on(sohot, domains, tmp_path):
+    ended = sohot("fit", *domains.options(), "--steps", 2, "--out", tmp_path / "run", "--json")
+    assert ended.code == 0
+    assert ended.json["accuracy"] is None
+    assert ended.json["data"]["target"]["images"] == 15
+    assert "nothing was left to test on" in ended.err
+
+
+def test_a_folder_to_test_on(sohot, domains, tmp_path):
+    ended = sohot(
+        "fit", *domains.options(), "--steps", 2, "--target-test", domains.test, "--out", tmp_path / "r", "--json"
+    )
+    assert [ended.json["data"][part]["images"] for part in ("target", "test")] == [15, 12]
+
+
+@pytest.mark.parametrize(("method", "rows"), [("s", (18, None)), ("t", (None, 6)), ("so+to+zeta", (18, 6))])
+def test_methods_use_their_domains(sohot, domains, tmp_path, method, rows):
+    data = fit(sohot, domains, tmp_path / "run", "--method", method, "--json").json["data"]
+    assert tuple(data[part] and data[part]["images"] for part in ("source", "target")) == rows
+    assert data["test"]["images"] == 9
+
+
+def test_the_target_alone_needs_no_source(sohot, domains, tmp_path):
+    options = domains.options()[2:]
+    ended = sohot("fit", *options, "--method", "t", "--shots", 2, "--steps", 2, "--out", tmp_path / "run", "--json")
+    assert ended.json["data"]["source"] is None
+
+
+def test_epochs_count_passes(sohot, domains, tmp_path):
+    options = ("fit", *domains.options(), "--shots", 2, "--out", tmp_path / "run", "--json")
+    assert sohot(*options, "--epochs", 3, "--source-per-class", 2).json["steps"] == 9  # 6 images, 2 at a time
+
+
+def test_same_seed_same_weights(sohot, domains, tmp_path):
+    for name in ("one", "two"):
+        fit(sohot, domains, tmp_path / name)
+    fit(sohot, domains, tmp_path / "other", "--seed", 1)
+    assert weights(tmp_path / "one") == weights(tmp_path / "two") != weights(tmp_path / "other")
+
+
+def test_every_image_passes_the_frozen_trunk_once(sohot, domains, tmp_path, monkeypatch):
+    passed = []
+    forward = FrozenTrunk.forward
+
+    def counted(self, images):
+        passed.append(len(images) if images.abs().sum() else 0)  # the size of an output is asked with a black image
+        return forward(self, images)
+
+    monkeypatch.setattr(FrozenTrunk, "forward", counted)
+    fit(sohot, domains, tmp_path / "run", "--trains", "paper", "--steps", 5)
+    assert sum(passed) == 18 + 6 + 9  # source, target, test
+
+
+def test_the_cache_changes_nothing(sohot, domains, tmp_path):
+    losses = {}
+    for cache in ("memory", "disk", "off"):
+        ended = fit(sohot, domains, tmp_path / cache, "--trains", "paper", "--cache", cache, "--json")
+        losses[cache] = ended.json["last_step"]["loss"]
+        assert not (tmp_path / cache / "cache").exists()
+    assert losses["memory"] == losses["disk"] == pytest.approx(losses["off"], rel=1e-5)
+
+
+def test_augmented_images_differ_from_step_to_step(sohot, domains, tmp_path):
+    plain, augmented = tmp_path / "plain", tmp_path / "augmented"
+    assert fit(sohot, domains, plain).code == fit(sohot, domains, augmented, "--augment").code == 0
+    assert weights(plain) != weights(augmented)
+
+
+def test_grey_source_images_have_a_stream_of_their_own(sohot, domains, tmp_path):
+    run = tmp_path / "run"
+    assert fit(sohot, domains, run, "--source-channels", 1).code == 0
+    network = json.loads((run / "run.json").read_text())["config"]["network"]
+    assert (network["streams"], network["source_channels"], network["channels"]) == ("separate", 1, 3)
+    assert sohot("evaluate", run, domains.test).code == 0
+
+
+def test_a_configuration_file_stands_for_options(sohot, domains, tmp_path):
+    file = tmp_path / "options.toml"
+    file.write_text(
+        f'source = "{domains.source}"\ntarget = "{domains.target}"\nshots = 2\nsteps = 4\n'
+        'backbone = "small-cnn"\nimage-size = 16\n[machine]\ndevice = "cpu"\nloggers = []\n'
+    )
+    ended = sohot("fit", "--config", file, "--out", tmp_path / "file", "--json")
+    assert ended.code == 0
+    fit(sohot, domains, tmp_path / "line")
+    assert weights(tmp_path / "file") == weights(tmp_path / "line")
+    wins = sohot("fit", "--config", file, "--steps", 3, "--out", tmp_path / "wins", "--json")
+    assert wins.json["steps"] == 3
+
+
+def test_the_resolved_configuration_repeats_a_run(sohot, domains, tmp_path):
+    fit(sohot, domains, tmp_path / "one", "--method", "so+to", "--sigma1", "0.1,0.2")
+    ended = sohot("fit", "--config", tmp_path / "one" / "config.toml", "--out", tmp_path / "two")
+    assert ended.code == 0
+    assert weights(tmp_path / "one") == weights(tmp_path / "two")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sorce = 'x'", "unknown option 'sorce'; did you mean 'source'?"),
+        ("steps = 'many'", "--steps must be an integer, got 'many'"),
+        ("shots = 2.5", "--shots must be an integer"),
+        ("steps = ", "is not TOML"),
+        ("steps = 1\n[more]\nsteps = 2", "'steps' comes twice"),
+    ],
+)
+def test_a_wrong_configuration_file_is_refused(sohot, tmp_path, text, words):
+    file = tmp_path / "options.toml"
+    file.write_text(text)
+    ended = sohot("fit", "--config", file, "--out", tmp_path / "run")
+    assert ended.code == 2
+    assert words in ended.last
+
+
+def test_help_has_groups_and_an_example(sohot):
+    text = sohot("fit", "--help").out
+    for words in (
+        "For example",
+        "sohot fit --source",
+        "Data",
+        "Network",
+        "Method",
+        "Training",
+        "Machine",
+        "--source-shots",
+    ):
+        assert words in text
+
+
+def test_the_last_step_is_what_is_stored(sohot, domains, tmp_path):
+    fit(sohot, domains, tmp_path / "run")
+    assert newest(tmp_path / "run").name == "step-00000004"
+
+
+def test_training_leaves_the_callers_randomness_alone(sohot, domains, tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    fit(sohot, domains, tmp_path / "run")
+    assert torch.rand(1) == expected

@@ -1,0 +1,49 @@
+"""Ctrl-C and SIGTERM to a real process: it saves, says how to go on, and the resumed run ends in the same weights."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from command_line import python_path, weights
+
+
+def start(*arguments):
+    command = [sys.executable, "-m", "sohot", *map(str, arguments)]
+    return subprocess.Popen(command, env=python_path(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_steps(run, process, seconds=60):
+    """Wait until a run has written the numbers of a step."""
+    log = run / "log.csv"
+    for _ in range(seconds * 50):
+        if process.poll() is not None or (log.exists() and log.read_text().count("\n") > 2):
+            return
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_stopped_run_resumes_to_the_same_weights(sohot, domains, tmp_path, sent, code):
+    options = ("fit", *domains.options(), "--shots", 2, "--steps", 100, "--method", "so+zeta", "--seed", 3)
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    process = start(*options, "--out", cut)
+    wait_for_steps(cut, process)
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (code, "")
+    sentence = err.rstrip().splitlines()[-1]
+    assert f"sohot fit --out {cut} --resume" in sentence
+    assert "Traceback" not in err
+    assert "100 steps done; go on by" in sohot("info", cut, "--json").json["state"]
+    resumed = sohot("fit", "--out", cut, "--resume", "--json")  # its own configuration, nothing to repeat
+    assert resumed.code == 0
+    assert resumed.json["resumed_from"] > 0
+    assert sohot(*options, "--out", whole).code == 0
+    assert weights(cut) == weights(whole)
+    assert (
+        json.loads((cut / "report.json").read_text())["accuracy"]
+        == json.loads((whole / "report.json").read_text())["accuracy"]
+    )

@@ -1,0 +1,75 @@
+"""Helpers of the command line's tests: tiny folders of images, and what a run leaves."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+import sohot
+
+COLOURS = {"blue": (20, 20, 180), "green": (20, 180, 20), "red": (180, 20, 20)}
+QUICK = ("--backbone", "small-cnn", "--image-size", "16", "--device", "cpu", "--loggers", "none")
+
+
+def write_images(root: Path, count: int, shift: int, seed: int) -> Path:
+    """Write `count` noisy squares of each colour, a little lighter by `shift`."""
+    noise = np.random.default_rng(seed)
+    for name, colour in COLOURS.items():
+        (root / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = noise.normal(0, 25, (16, 18, 3)) + np.array(colour) + shift
+            Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(root / name / f"{number}.png")
+    return root
+
+
+@dataclass
+class Domains:
+    source: Path
+    target: Path
+    test: Path
+
+    def options(self) -> list[str]:
+        return ["--source", str(self.source), "--target", str(self.target), *QUICK]
+
+
+def make_domains(root: Path) -> Domains:
+    shapes = {"source": (6, 0), "target": (5, 40), "test": (4, 40)}
+    return Domains(
+        *(write_images(root / name, count, shift, seed) for seed, (name, (count, shift)) in enumerate(shapes.items()))
+    )
+
+
+@dataclass
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict:
+        return json.loads(self.out)
+
+    @property
+    def last(self) -> str:
+        return self.err.rstrip().splitlines()[-1]
+
+
+def newest(run: Path) -> Path:
+    """Folder of a run's newest checkpoint."""
+    return sorted((run / "checkpoints").iterdir())[-1]
+
+
+def weights(run: Path) -> bytes:
+    """The trained weights, to the bit."""
+    return (newest(run) / "model.safetensors").read_bytes()
+
+
+def python_path() -> dict[str, str]:
+    """An environment in which a child process finds this very package."""
+    source = str(Path(sohot.__file__).parents[1])
+    return {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}

@@ -1,0 +1,25 @@
+"""Predictions as CSV: whatever the names are, they come back, and none is a formula."""
+
+import csv
+import io
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sohot.runs import Prediction, predictions_csv
+
+names = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters='\n",=+-@'), min_size=1).filter(
+    lambda name: "/" not in name
+)
+
+
+@given(names, names)
+def test_names_come_back_and_are_no_formulas(file, label):
+    text = predictions_csv([Prediction(Path(file), (label,), (0.5,))])
+    _, (found, found_label, share) = csv.reader(io.StringIO(text, newline=""))
+    assert Path(found).as_posix().removeprefix("./") != ""
+    assert found_label in (label, f"'{label}")
+    assert not found.startswith(("=", "+", "-", "@"))
+    assert not found_label.startswith(("=", "+", "-", "@"))
+    assert float(share) == 0.5

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import torch
 from torch import nn
 
 from ..data.input_spec import InputSpec
@@ -18,8 +19,9 @@ def build_small_cnn(options: BackboneOptions) -> Backbone:
     size = options.size or 32
     spec = InputSpec(size, (0.5,) * options.channels, (0.5,) * options.channels, resize=size, interpolation="bilinear")
     widths = (options.channels, 32, 64, 64)
+    # The largest of four numbers and the ReLU may change places; on a quarter of the numbers the ReLU is quicker.
     stages = [
-        nn.Sequential(nn.Conv2d(wide_in, wide_out, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2))
+        nn.Sequential(nn.Conv2d(wide_in, wide_out, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(inplace=True))
         for wide_in, wide_out in pairwise(widths)
     ]
     last = nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(64 * 16, FEATURES))
@@ -36,4 +38,5 @@ def build_small_cnn(options: BackboneOptions) -> Backbone:
     if options.weights is not None:
         fill(backbone, read_weights(options.weights), str(options.weights), options.name)
         backbone.pretrained = True
+    backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # pooling is far quicker on a CPU
     return backbone

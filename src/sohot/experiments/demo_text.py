@@ -1,0 +1,84 @@
+"""What the demo tells people: the table of its accuracies, and what to try next."""
+
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+from .digit_splits import SHOTS
+
+BASELINE = "s+t"
+MEANING = {
+    "s": "source alone",
+    "t": "target alone",
+    "s+t": "both, no alignment",
+    "m": "both, whole domains aligned",
+    "so": "both, class scatters aligned",
+    "so+zeta": "the same, class weights learned",
+    "so+to+fo+zeta": "the same, orders 2, 3 and 4",
+}
+
+_NEXT = """\
+What to try next:
+  your own images, a folder per class:  sohot fit --source DIR --target DIR --shots 3
+  these figures for a program:          sohot demo --json
+  the loss in your own training loop:
+      from sohot import ScatterAlignment
+      align = ScatterAlignment(num_classes=10, sigma1=0.1, sigma2=0.1, feature_scale="initial")
+      loss = loss + align(source_features, source_labels, target_features, target_labels)"""
+
+
+def describe(result: Mapping[str, Any]) -> str:
+    """Say the result of `run_demo` in words.
+
+    Args:
+        result: What `run_demo` returned.
+
+    Returns:
+        The table (mean ± standard deviation; the difference to s+t, split by split), the pictures, and what to try
+        next; several lines, without a newline at the end.
+
+    Example:
+        >>> result = {"methods": {"s+t": {"mean": 81.0, "std": 1.0, "splits": [80.0, 82.0]},
+        ...                       "so": {"mean": 85.5, "std": 1.5, "splits": [84.0, 87.0]}},
+        ...           "seconds": 9.0, "pictures": []}
+        >>> print(describe(result).split("What to try next")[0].rstrip())
+        From printed to handwritten digits: 3 labels per class, 2 splits, 9 s.
+        Accuracy in % on handwritten digits not seen in training:
+        <BLANKLINE>
+          method                                       mean ± std   difference to s+t
+          s+t            both, no alignment            81.0 ± 1.0
+          so             both, class scatters aligned  85.5 ± 1.5   +4.5 ± 0.5, better in 2 of 2 splits
+    """
+    methods: Mapping[str, Any] = result["methods"]
+    splits = len(next(iter(methods.values()))["splits"])
+    names, meanings = max(13, *map(len, methods)), max(len(MEANING.get(name, "")) for name in methods)
+    spent = f"{_count(splits, 'split')}, {result['seconds']:.0f} s"
+    lines = [
+        f"From printed to handwritten digits: {SHOTS} labels per class, {spent}.",
+        "Accuracy in % on handwritten digits not seen in training:",
+        "",
+        f"  {'method':<{names}}  {'':<{meanings}}  mean ± std"
+        + (f"   difference to {BASELINE}" if BASELINE in methods else ""),
+    ]
+    for name, values in methods.items():
+        cells = f"  {name:<{names}}  {MEANING.get(name, ''):<{meanings}}  {values['mean']:4.1f} ± {values['std']:3.1f}"
+        lines.append(f"{cells}   {_difference(name, methods)}".rstrip())
+    if result["pictures"]:
+        lines += ["", "Pictures:", *(f"  {file}" for file in result["pictures"])]
+    return "\n".join([*lines, "", _NEXT])
+
+
+def _difference(name: str, methods: Mapping[str, Any]) -> str:
+    """Compare a method with the baseline split by split: both have the same images and the same first weights."""
+    if name == BASELINE or BASELINE not in methods:
+        return ""
+    gains = [mine - its for mine, its in zip(methods[name]["splits"], methods[BASELINE]["splits"], strict=True)]
+    better = sum(gain > 0 for gain in gains)
+    return (
+        f"{statistics.fmean(gains):+.1f} ± {statistics.pstdev(gains):.1f}, "
+        f"better in {better} of {_count(len(gains), 'split')}"
+    )
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

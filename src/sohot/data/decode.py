@@ -1,6 +1,8 @@
 """Read any usual image file as 8-bit colour or grey, upright, or say in one sentence why it cannot be read."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -44,13 +46,24 @@ def read_image(path: str | os.PathLike[str], channels: int = 3, *, at_least: int
     """
     if channels not in MODES:
         raise ValueError(f"channels must be 1 or 3, got {channels!r}")
+    with opened(path) as image:
+        if at_least is not None:
+            image.draft(None, (at_least, at_least))
+        image.load()
+        return convert(_upright(image), channels)
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
+    """Open an image file of a known format and a safe size; whatever goes wrong inside is put into one sentence.
+
+    Raises:
+        UnreadableImage: The file, or what was done with it inside.
+    """
     try:
         with Image.open(path, formats=_formats()) as image:
             _check_size(image)
-            if at_least is not None:
-                image.draft(None, (at_least, at_least))
-            image.load()
-            return convert(_upright(image), channels)
+            yield image
     except Exception as error:  # decoders meet broken bytes with errors of every kind
         raise UnreadableImage(path, _reason(path, error)) from error
 

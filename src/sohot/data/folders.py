@@ -2,14 +2,16 @@
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from .decode import UnreadableImage, read_image
+from .decode import UnreadableImage
 from .labelled import LabelledImages
-from .names import enumerate_words, natural_key, printable, relative_name
+from .names import enumerate_words, natural_key, printable
+from .readers import read_item
 from .walk import LeftOut, walk
 from .workers import default_workers
 
@@ -63,7 +65,7 @@ def scan_folder(
     images = LabelledImages(tuple(files), tuple(labels), tuple(classes), found.root)
     if not check:
         return FolderScan(images, found.left_out)
-    broken = _unreadable(files, default_workers() if workers is None else workers, on_progress)
+    broken = unreadable(images, on_progress=on_progress, workers=workers)
     readable = images.subset([row for row in range(len(images)) if row not in broken])
     _check_no_class_lost(images, readable, broken)
     return FolderScan(readable, found.left_out + [LeftOut(files[row], broken[row]) for row in sorted(broken)])
@@ -108,27 +110,30 @@ def _difference(source_only: list[str], target_only: list[str]) -> str:
     return "; ".join(f"in the {side} {enumerate_words(map(repr, names))}" for side, names in sides.items() if names)
 
 
-def _unreadable(files: Sequence[Path], workers: int, on_progress: Callable[[int, int], None] | None) -> dict[int, str]:
-    """Decode all files; give the rows that failed, with the reason."""
+def unreadable(
+    images: LabelledImages, *, on_progress: Callable[[int, int], None] | None = None, workers: int | None = None
+) -> dict[int, str]:
+    """Decode all images in threads; give the rows that failed, with the reason. See `scan_folder` for the arguments."""
     broken: dict[int, str] = {}
-    pool = ThreadPoolExecutor(max(workers, 1), thread_name_prefix="sohot-check")
+    threads = default_workers() if workers is None else max(workers, 1)
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="sohot-check")
     try:
         with warnings.catch_warnings():
             # Pillow warns of odd metadata for each file; what matters here is whether the image decodes.
             warnings.filterwarnings("ignore", module=r"PIL\.")
-            for row, reason in enumerate(pool.map(_why_unreadable, files)):
+            for row, reason in enumerate(pool.map(partial(_why_unreadable, images), range(len(images)))):
                 if reason is not None:
                     broken[row] = reason
                 if on_progress is not None:
-                    on_progress(row + 1, len(files))
+                    on_progress(row + 1, len(images))
     finally:
         pool.shutdown(cancel_futures=True)  # when interrupted, do not first decode the rest
     return broken
 
 
-def _why_unreadable(file: Path) -> str | None:
+def _why_unreadable(images: LabelledImages, row: int) -> str | None:
     try:
-        read_image(file, at_least=CHECK_SIDE)
+        read_item(images, row, at_least=CHECK_SIDE)
     except UnreadableImage as error:
         return error.reason
     return None
@@ -140,5 +145,5 @@ def _check_no_class_lost(images: LabelledImages, readable: LabelledImages, broke
             row = images.labels.index(label)
             raise ValueError(
                 f"none of the {before} images of class {images.classes[label]!r} in {printable(images.root or '')} "
-                f"can be read; the first, {relative_name(images.files[row], images.root)}: {broken[row]}"
+                f"can be read; the first, {images.name(row)}: {broken[row]}"
             )

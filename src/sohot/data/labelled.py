@@ -1,7 +1,7 @@
 """A list of image files with their labels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,11 @@ class LabelledImages:
         labels: The class of each, an index into `classes`.
         classes: Names of the classes. A class may have no image.
         root: The folder that holds the class folders; what is random depends on names below it, not on where it lies.
+        parts: What is meant of each file, if not all of it: a box "left,top,right,bottom", or the number of an image in
+            a file of many. Empty, or one for each file.
+        groups: What each image shows, where several show the same: views of one object, crops of one photograph. They
+            never come apart. Empty, or one for each file; "" for an image that stands alone.
+        reader: How the files are read: a name in `readers.READERS`.
 
     Example:
         >>> images = LabelledImages([Path("a/1.png"), Path("b/1.png"), Path("b/2.png")], [0, 1, 1], ["a", "b"])
@@ -24,12 +29,17 @@ class LabelledImages:
         [1, 2]
         >>> images.subset([2]).name(0)
         'b/2.png'
+        >>> LabelledImages([Path("1.jpg")] * 2, [0, 0], ["mug"], parts=["0,0,9,9", "5,0,14,9"]).name(1)
+        '1.jpg#5,0,14,9'
     """
 
     files: tuple[Path, ...]
     labels: tuple[int, ...]
     classes: tuple[str, ...]
     root: Path | None = None
+    parts: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    reader: str = "image"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", tuple(Path(file) for file in self.files))
@@ -37,6 +47,10 @@ class LabelledImages:
         object.__setattr__(self, "classes", tuple(self.classes))
         if len(self.files) != len(self.labels):
             raise ValueError(f"files and labels must go together, got {len(self.files)} and {len(self.labels)}")
+        for column in ("parts", "groups"):
+            object.__setattr__(self, column, tuple(getattr(self, column)))
+            if len(getattr(self, column)) not in (0, len(self.files)):
+                raise ValueError(f"{column} must be empty or hold one for each of {len(self.files)} files")
         if len(set(self.classes)) != len(self.classes):
             raise ValueError("classes must not repeat a name")
         wrong = [label for label in self.labels if not 0 <= label < len(self.classes)]
@@ -48,8 +62,12 @@ class LabelledImages:
 
     def subset(self, rows: Sequence[int]) -> "LabelledImages":
         """Keep some rows, in the order given; the classes stay."""
-        return LabelledImages(
-            tuple(self.files[row] for row in rows), tuple(self.labels[row] for row in rows), self.classes, self.root
+        return replace(
+            self,
+            files=tuple(self.files[row] for row in rows),
+            labels=tuple(self.labels[row] for row in rows),
+            parts=tuple(self.parts[row] for row in rows) if self.parts else (),
+            groups=tuple(self.groups[row] for row in rows) if self.groups else (),
         )
 
     def counts(self) -> list[int]:
@@ -60,8 +78,9 @@ class LabelledImages:
         return counts
 
     def name(self, row: int) -> str:
-        """Name one image by its path below `root`, spelled alike on every machine."""
-        return relative_name(self.files[row], self.root)
+        """Name one image by its path below `root`, and its part, spelled alike on every machine."""
+        name = relative_name(self.files[row], self.root)
+        return f"{name}#{self.parts[row]}" if self.parts else name
 
     def with_classes(self, classes: Sequence[str]) -> "LabelledImages":
         """Keep the images of these classes alone and number the labels in this order."""
@@ -69,7 +88,7 @@ class LabelledImages:
         names = [self.classes[label] for label in self.labels]
         rows = [row for row, name in enumerate(names) if name in new_label]
         labels = tuple(new_label[names[row]] for row in rows)
-        return LabelledImages(tuple(self.files[row] for row in rows), labels, tuple(classes), self.root)
+        return replace(self.subset(rows), labels=labels, classes=tuple(classes))
 
     def as_dict(self) -> dict[str, Any]:
         """Give the content as JSON holds it; `from_dict` reads it back."""
@@ -78,11 +97,15 @@ class LabelledImages:
             "labels": list(self.labels),
             "classes": list(self.classes),
             "root": None if self.root is None else str(self.root),
+            **({"parts": list(self.parts)} if self.parts else {}),
+            **({"groups": list(self.groups)} if self.groups else {}),
+            **({"reader": self.reader} if self.reader != "image" else {}),
         }
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "LabelledImages":
         """Rebuild the list from what `as_dict` gave."""
         root = content.get("root")
+        columns = {name: tuple(content.get(name, ())) for name in ("labels", "classes", "parts", "groups")}
         files = tuple(Path(file) for file in content["files"])
-        return cls(files, tuple(content["labels"]), tuple(content["classes"]), None if root is None else Path(root))
+        return cls(files, root=None if root is None else Path(root), reader=content.get("reader", "image"), **columns)

@@ -7,9 +7,9 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 import torch
 from torch import Tensor
 
-from .decode import read_image
 from .input_spec import InputSpec
 from .labelled import LabelledImages
+from .readers import read_item
 from .transforms import to_tensor
 from .workers import default_workers
 
@@ -19,7 +19,7 @@ Rows = Sequence[int] | Tensor
 def load_image(images: LabelledImages, row: int, spec: InputSpec, augment: torch.Generator | None = None) -> Tensor:
     """Read one image as the network wants it: (channels, size, size)."""
     # Twice the size that is needed leaves the quality of the final resizing to Pillow's own filter.
-    image = read_image(images.files[row], spec.channels, at_least=2 * spec.resize)
+    image = read_item(images, row, spec.channels, at_least=2 * spec.resize)
     return to_tensor(image, spec, augment)
 
 

@@ -1,6 +1,7 @@
 """Choose a handful of images per class, the same ones on every machine."""
 
 import hashlib
+from collections.abc import Iterable
 
 from .labelled import LabelledImages
 from .names import enumerate_words
@@ -44,16 +45,22 @@ def take_shots(
     if lacking and short == "refuse":
         named = enumerate_words(f"{name!r} ({count})" for name, count in lacking.items())
         raise ValueError(f"{shots} shots per class were asked for, but these classes have fewer images: {named}")
-    rows_by_class: list[list[int]] = [[] for _ in images.classes]
-    for row, label in enumerate(images.labels):
-        rows_by_class[label].append(row)
-    taken: set[int] = set()
-    for rows in rows_by_class:
-        taken.update(sorted(rows, key=lambda row: (_draw(images, row, seed), row))[:shots])
+    taken = shot_rows(images, shots, seed)
     everyone = range(len(images))
     return images.subset([row for row in everyone if row in taken]), images.subset(
         [row for row in everyone if row not in taken]
     )
+
+
+def shot_rows(images: LabelledImages, shots: int, seed: int, among: Iterable[int] | None = None) -> set[int]:
+    """Choose rows as `take_shots` does, all that a class has where it has fewer; `among` some rows alone, if given."""
+    rows_by_class: list[list[int]] = [[] for _ in images.classes]
+    for row in range(len(images)) if among is None else among:
+        rows_by_class[images.labels[row]].append(row)
+    taken: set[int] = set()
+    for rows in rows_by_class:
+        taken.update(sorted(rows, key=lambda row: (_draw(images, row, seed), row))[:shots])
+    return taken
 
 
 def short_classes(images: LabelledImages, shots: int) -> dict[str, int]:

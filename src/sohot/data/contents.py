@@ -1,0 +1,74 @@
+"""Which images are byte-identical copies of one another."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from .decode import UnreadableImage
+from .labelled import LabelledImages
+from .readers import find_reader, part_of
+from .workers import default_workers
+
+_CHUNK = 1 << 20
+
+
+def content_keys(lists: Sequence[LabelledImages]) -> list[list[str]]:
+    """Give each image a text that is the same for two images exactly if their bytes are.
+
+    Only files of the same size are read, so this takes a moment even for a large data set. The texts compare images
+    within one call, not across calls. Two boxes in one file are two images; images in files of many are compared by
+    their own bytes.
+
+    Args:
+        lists: Lists of images, compared with one another as well.
+
+    Raises:
+        UnreadableImage: A file is not there or cannot be read.
+    """
+    file_keys = _file_keys({file for images in lists if not _holds_many(images) for file in images.files})
+    return [[_key(images, row, file_keys) for row in range(len(images))] for images in lists]
+
+
+def _holds_many(images: LabelledImages) -> bool:
+    return find_reader(images.reader).content is not None
+
+
+def _key(images: LabelledImages, row: int, file_keys: dict[Path, str]) -> str:
+    content, part = find_reader(images.reader).content, part_of(images, row)
+    if content is not None:
+        return hashlib.sha256(content(images.files[row], part)).hexdigest()
+    return f"{file_keys[images.files[row]]}#{part}"
+
+
+def _file_keys(files: Iterable[Path]) -> dict[Path, str]:
+    by_size: dict[int, list[Path]] = {}
+    for file in files:
+        by_size.setdefault(_size(file), []).append(file)
+    keys = {same[0]: f"the only file of {size} bytes" for size, same in by_size.items() if len(same) == 1}
+    doubtful = [file for same in by_size.values() if len(same) > 1 for file in same]
+    with ThreadPoolExecutor(default_workers(), thread_name_prefix="sohot-hash") as pool:
+        keys.update(zip(doubtful, pool.map(_hash, doubtful), strict=True))
+    return keys
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError as error:
+        raise UnreadableImage(file, _words(error)) from error
+
+
+def _hash(file: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with open(file, "rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                digest.update(chunk)
+    except OSError as error:
+        raise UnreadableImage(file, _words(error)) from error
+    return digest.hexdigest()
+
+
+def _words(error: OSError) -> str:
+    return "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror or type(error).__name__

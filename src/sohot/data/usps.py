@@ -1,0 +1,65 @@
+"""USPS as LIBSVM's site gives it: a line of text per image, compressed with bzip2."""
+
+import bz2
+import threading
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from .decode import UnreadableImage
+
+SIDE = 16
+_Bytes = npt.NDArray[np.uint8]
+_lock = threading.Lock()
+
+
+def read_usps(file: Path) -> tuple[_Bytes, _Bytes]:
+    """Read `usps.bz2` or `usps.t.bz2`, or the unpacked text: images (n, 16, 16) and their digits (n,).
+
+    A line reads `LABEL 1:VALUE 2:VALUE … 256:VALUE`: the label is the digit plus one, the values run from −1 (paper) to
+    1 (ink). The last few files are remembered.
+
+    Raises:
+        UnreadableImage: It is missing, cut short or no such file.
+    """
+    try:
+        stat = file.stat()
+    except OSError as error:
+        raise UnreadableImage(file, "there is no such file" if not file.exists() else str(error.strerror)) from error
+    with _lock:
+        return _read(file, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _read(file: Path, _size: int, _changed: int) -> tuple[_Bytes, _Bytes]:
+    try:
+        content = file.read_bytes()
+        text = (bz2.decompress(content) if content.startswith(b"BZh") else content).decode("ascii")
+    except (OSError, EOFError, ValueError) as error:
+        raise UnreadableImage(file, f"it cannot be unpacked: {error}") from error
+    lines = [line for line in text.splitlines() if line.strip()]
+    images = np.zeros((len(lines), SIDE * SIDE))  # in this format a value that is left out is 0
+    digits = np.zeros(len(lines), dtype=np.uint8)
+    for number, line in enumerate(lines):
+        try:
+            label, values = _parse(line)
+            images[number, values[0]] = values[1]
+            digits[number] = label
+        except (ValueError, IndexError) as error:
+            raise UnreadableImage(file, f"line {number + 1} is not 'LABEL 1:VALUE … 256:VALUE' ({error})") from None
+    scaled = np.round((images.clip(-1, 1) + 1) * 127.5).astype(np.uint8)
+    return scaled.reshape(-1, SIDE, SIDE), digits
+
+
+def _parse(line: str) -> tuple[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
+    label, *pairs = line.split()
+    numbers = np.array(" ".join(pairs).replace(":", " ").split(), dtype=np.float64).reshape(-1, 2)
+    places = numbers[:, 0].astype(np.int64) - 1
+    digit = int(float(label)) - 1
+    if not 0 <= digit <= 9:
+        raise ValueError(f"the label must lie in 1 … 10, got {label}")
+    if len(places) and not (places.min() >= 0 and places.max() < SIDE * SIDE):
+        raise ValueError(f"places must lie in 1 … {SIDE * SIDE}")
+    return digit, (places, numbers[:, 1])

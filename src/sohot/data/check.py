@@ -1,0 +1,141 @@
+"""Look a data set over: counts, exact duplicates, images that cannot be read; and say in words what is wrong."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .contents import content_keys
+from .datasets import DataSet
+from .folders import unreadable
+from .labelled import LabelledImages
+from .names import enumerate_words, printable
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Byte-identical images: (domain, class, file) of each."""
+
+    images: tuple[tuple[str, str, str], ...]
+
+    @property
+    def domains(self) -> set[str]:
+        """The domains they lie in."""
+        return {domain for domain, _, _ in self.images}
+
+    @property
+    def classes(self) -> set[str]:
+        """The classes they are given."""
+        return {name for _, name, _ in self.images}
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What was found.
+
+    Attributes:
+        dataset: The data set.
+        copies: Groups of byte-identical images.
+        broken: Images that cannot be read: (domain, file, reason).
+        decoded: Whether the images were decoded.
+    """
+
+    dataset: DataSet
+    copies: tuple[Copies, ...]
+    broken: tuple[tuple[str, str, str], ...]
+    decoded: bool
+
+    def problems(self) -> list[str]:
+        """Say what is wrong, a sentence each; nothing if all is well."""
+        said = [note for note in self.dataset.notes if "missing" in note or "has no image" in note]
+        for domain, official in self.dataset.official.items():
+            found = len(self.dataset.domains[domain]) if domain in self.dataset.domains else official
+            if found != official:
+                said.append(f"{domain} has {found} images, the official release {official}")
+        for copies in self.copies:
+            if len(copies.classes) > 1:
+                files = enumerate_words(file for _, _, file in copies.images)
+                said.append(f"one picture has the labels {enumerate_words(sorted(copies.classes))}: {files}")
+        said += [f"{domain}: {file} cannot be read: {reason}" for domain, file, reason in self.broken]
+        return said + [str(one) for one in self.dataset.left_out]
+
+    def remarks(self) -> list[str]:
+        """Say what one should know although it is not wrong."""
+        said = [note for note in self.dataset.notes if "missing" not in note and "has no image" not in note]
+        for domain, count in self.repeats().items():
+            if count:
+                said.append(f"{domain} holds {count} byte-identical repeats; protocols keep them off two sides")
+        across = [copies for copies in self.copies if len(copies.domains) > 1]
+        if across:
+            said.append(f"{len(across)} pictures lie in several domains; protocols drop them from the source")
+        return said
+
+    def repeats(self) -> dict[str, int]:
+        """Count in each domain the images that are byte-identical to an earlier one of it."""
+        counts = dict.fromkeys(self.dataset.domains, 0)
+        for copies in self.copies:
+            for domain in copies.domains:
+                counts[domain] += sum(1 for each, _, _ in copies.images if each == domain) - 1
+        return counts
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the report as JSON holds it."""
+        repeats, problems = self.repeats(), self.problems()
+        return {
+            "dataset": self.dataset.name,
+            "ok": not problems,
+            "domains": {
+                name: {
+                    "images": len(images),
+                    "official": self.dataset.official.get(name),
+                    "classes": dict(zip(images.classes, images.counts(), strict=True)),
+                    "repeats": repeats[name],
+                    "unreadable": sum(1 for domain, _, _ in self.broken if domain == name) if self.decoded else None,
+                }
+                for name, images in self.dataset.domains.items()
+            },
+            "duplicates": {
+                "groups": len(self.copies),
+                "repeats": sum(repeats.values()),
+                "across_classes": sum(1 for copies in self.copies if len(copies.classes) > 1),
+                "across_domains": sum(1 for copies in self.copies if len(copies.domains) > 1),
+                "files": [[f"{domain}/{file}" for domain, _, file in copies.images] for copies in self.copies],
+            },
+            "unreadable": [{"domain": domain, "file": file, "reason": reason} for domain, file, reason in self.broken],
+            "left_out": [{"path": printable(one.path), "reason": one.reason} for one in self.dataset.left_out],
+            "problems": problems,
+            "remarks": self.remarks(),
+        }
+
+
+def check_dataset(
+    dataset: DataSet, *, decode: bool = True, progress: Progress | None = None, workers: int | None = None
+) -> CheckReport:
+    """Look a data set over.
+
+    Args:
+        dataset: The data set.
+        decode: Decode every image; without it only counts and duplicates are looked at.
+        progress: Called with what is done, how many images are done, and of how many.
+        workers: Number of threads; None for one per processor, at most 8.
+    """
+    broken: list[tuple[str, str, str]] = []
+    for domain, images in dataset.domains.items() if decode else ():
+        report = None if progress is None else _for_stage(progress, f"decoding {domain}")
+        for row, reason in unreadable(images, on_progress=report, workers=workers).items():
+            broken.append((domain, images.name(row), reason))
+    return CheckReport(dataset, find_copies(dataset.domains), tuple(broken), decode)
+
+
+def find_copies(domains: Mapping[str, LabelledImages]) -> tuple[Copies, ...]:
+    """Find the images that are byte-identical, within and across domains and classes."""
+    together: dict[str, list[tuple[str, str, str]]] = {}
+    for (domain, images), keys in zip(domains.items(), content_keys(list(domains.values())), strict=True):
+        for row, key in enumerate(keys):
+            together.setdefault(key, []).append((domain, images.classes[images.labels[row]], images.name(row)))
+    return tuple(Copies(tuple(same)) for same in together.values() if len(same) > 1)
+
+
+def _for_stage(progress: Progress, stage: str) -> Callable[[int, int], None]:
+    return lambda done, of: progress(stage, done, of)

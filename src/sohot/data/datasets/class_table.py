@@ -1,0 +1,88 @@
+"""Class names of different data sets brought together, through a table that can be replaced."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..labelled import LabelledImages
+from ..names import enumerate_words
+
+ClassTable = Mapping[str, Mapping[str, Sequence[str]]]
+"""For each class: what each domain calls it (one name or several). A domain that is not named uses the class's name."""
+
+
+def plain_name(name: str) -> str:
+    """Reduce the name of a class folder to its letters and digits, without Caltech's numbers.
+
+    >>> plain_name("027.calculator"), plain_name("Coffee_Mug"), plain_name("127.laptop-101")
+    ('calculator', 'coffeemug', 'laptop')
+    """
+    name = re.sub(r"^[0-9]{3}\.", "", name.casefold())
+    return re.sub(r"[\W_]+", "", re.sub(r"-101$", "", name))
+
+
+def names_in(table: ClassTable, domain: str) -> dict[str, str]:
+    """Give the class of each plain folder name in a domain.
+
+    Raises:
+        ValueError: One name stands for two classes.
+    """
+    found: dict[str, str] = {}
+    for name, domains in table.items():
+        for called in domains.get(domain, [name]):
+            if found.setdefault(plain_name(called), name) != name:
+                raise ValueError(
+                    f"the class table gives {called!r} of {domain} to both {found[plain_name(called)]!r} and {name!r}"
+                )
+    return found
+
+
+def apply_table(images: LabelledImages, table: ClassTable, domain: str) -> tuple[LabelledImages, list[str]]:
+    """Rename the classes of a domain and keep those in the table alone.
+
+    Returns:
+        The images over the classes of the table, in its order, and a sentence for each class that has no image.
+    """
+    classes = tuple(table)
+    wanted = names_in(table, domain)
+    new_label = {
+        label: classes.index(wanted[plain_name(name)])
+        for label, name in enumerate(images.classes)
+        if plain_name(name) in wanted
+    }
+    rows = [row for row, label in enumerate(images.labels) if label in new_label]
+    labels = tuple(new_label[images.labels[row]] for row in rows)
+    found = replace(images.subset(rows), labels=labels, classes=classes)
+    empty = [name for name, count in zip(classes, found.counts(), strict=True) if not count]
+    return found, [
+        f"{domain} has no image of class {name!r} (called {enumerate_words(table[name].get(domain, [name]))} there)"
+        for name in empty
+    ]
+
+
+def read_class_table(file: Path) -> ClassTable:
+    """Read a table from JSON: `{"light bulb": {"depth": "lightbulb", "caltech": ["131.lightbulb", "bulb"]}, …}`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It holds something else.
+    """
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"the class table {file} does not exist") from None
+    except ValueError as error:
+        raise ValueError(f"the class table {file} is not JSON: {error}") from None
+    if not isinstance(content, dict) or not content or not all(isinstance(value, dict) for value in content.values()):
+        raise ValueError(f"the class table {file} must read {{class: {{domain: name or names, …}}, …}}")
+    table = {
+        name: {domain: [called] if isinstance(called, str) else called for domain, called in domains.items()}
+        for name, domains in content.items()
+    }
+    for name, domains in table.items():
+        for domain, called in domains.items():
+            if not isinstance(called, list) or not all(isinstance(each, str) for each in called):
+                raise ValueError(f"the class table {file} must give a name or names for {name!r} in {domain!r}")
+    return table

@@ -1,0 +1,101 @@
+"""A data set: several domains over the same classes, read from the folder one gets by unpacking it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..folders import common_classes
+from ..labelled import LabelledImages
+from ..names import enumerate_words, printable
+from ..walk import LeftOut
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """The images of each domain, not yet decoded.
+
+    Attributes:
+        name: The name it is opened by.
+        root: The folder it lies in; every file lies below.
+        domains: The images of each domain that is there.
+        letters: Short names of domains, for shifts such as `A-W`.
+        shifts: The shifts that are studied, spelled as `source-target`.
+        official: How many images the official release holds in each domain, where that is known.
+        left_out: What was found and not used, and why.
+        notes: What else was seen, a sentence each.
+    """
+
+    name: str
+    root: Path
+    domains: Mapping[str, LabelledImages]
+    letters: Mapping[str, str] = field(default_factory=dict)
+    shifts: tuple[str, ...] = ()
+    official: Mapping[str, int] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def parse_shift(self, shift: str | None) -> tuple[str, str, str]:
+        """Understand a shift, in short or full names and any case.
+
+        Returns:
+            Its one spelling, the source domain and the target domain.
+
+        Raises:
+            ValueError: It names no two domains, or is None where there are several shifts.
+            FileNotFoundError: It names a domain of the data set that is not in the folder.
+        """
+        if shift is None:
+            if len(self.shifts) != 1:
+                raise ValueError(f"shift must be one of {enumerate_words(self.shifts)}")
+            shift = self.shifts[0]
+        known = {name.casefold(): name for name in (*self.official, *self.domains)}
+        known |= {short.casefold(): name for short, name in self.letters.items()}
+        words = shift.split("-")
+        ways = [("-".join(words[:cut]), "-".join(words[cut:])) for cut in range(1, len(words))]
+        for source, target in ways:
+            if source.casefold() in known and target.casefold() in known:
+                return self._found(known[source.casefold()], known[target.casefold()])
+        choice = enumerate_words(self.shifts) or f"SOURCE-TARGET out of {enumerate_words(self.domains)}"
+        raise ValueError(f"shift must be one of {choice}, got {shift!r}")
+
+    def _found(self, source: str, target: str) -> tuple[str, str, str]:
+        if source == target:
+            raise ValueError(f"a shift leads from one domain to another, got {source!r} twice")
+        for name in (source, target):
+            if name not in self.domains:
+                raise FileNotFoundError(f"the domain {name!r} of {self.name} is not in {printable(self.root)}")
+        short = {name: letter for letter, name in self.letters.items()}
+        return f"{short.get(source, source)}-{short.get(target, target)}", source, target
+
+    def pair(self, shift: str | None, leave_out: bool = False) -> tuple[LabelledImages, LabelledImages]:
+        """Give the source and the target of a shift over their shared classes; see `common_classes`."""
+        _, source, target = self.parse_shift(shift)
+        return common_classes(self.domains[source], self.domains[target], leave_out)
+
+
+def locate(root: Path, names: Sequence[str], sign: str) -> Path | None:
+    """Find the first of some folders below `root` in which the pattern `sign` matches something.
+
+    Args:
+        root: Where to look; it must exist.
+        names: Folders to try, below `root`; "." for itself.
+        sign: A glob pattern that tells the folder.
+
+    Raises:
+        FileNotFoundError: There is no folder `root`.
+    """
+    if not root.is_dir():
+        raise FileNotFoundError(f"the folder {printable(root)} does not exist")
+    for name in names:
+        folder = root / name
+        if folder.is_dir() and next(folder.glob(sign), None) is not None:
+            return root if name == "." else folder
+    return None
+
+
+def nothing_found(name: str, root: Path, layout: str) -> FileNotFoundError:
+    """Say that a data set is not where it should be, and what should be there."""
+    return FileNotFoundError(
+        f"{printable(root)} does not hold {name}: {layout} was looked for; "
+        f"`sohot data fetch {name}` says where to get it"
+    )

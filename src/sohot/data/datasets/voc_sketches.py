@@ -1,0 +1,123 @@
+"""Pascal VOC2007 to TU Berlin sketches (Eitz et al., SIGGRAPH 2012): from photographs to drawings."""
+
+from collections import Counter
+from pathlib import Path
+
+from ..folders import scan_folder
+from ..labelled import LabelledImages
+from ..walk import LeftOut
+from .class_table import ClassTable, apply_table
+from .dataset import DataSet, locate, nothing_found
+from .voc_objects import VocObject, read_annotation
+
+NAME = "voc-sketches"
+PHOTOS, SKETCHES = "voc", "sketches"
+CLASSES: ClassTable = {
+    "airplane": {PHOTOS: ["aeroplane"]},
+    "bicycle": {},
+    "bus": {},
+    "car": {SKETCHES: ["car (sedan)"]},
+    "cat": {},
+    "chair": {},
+    "cow": {},
+    "dog": {},
+    "horse": {},
+    "motorbike": {},
+    "potted plant": {PHOTOS: ["pottedplant"]},
+    "sheep": {},
+    "train": {},
+    "tv": {PHOTOS: ["tvmonitor"]},
+}
+"""The 14 shared classes."""
+PER_SKETCH_CLASS = 80
+OFFICIAL_PHOTOS = {5011: "trainval", 4952: "test", 9963: "trainval and test"}
+
+_PHOTO_FOLDERS = ("VOCdevkit/VOC2007", "VOC2007", "VOCtrainval_06-Nov-2007/VOCdevkit/VOC2007", ".")
+_SKETCH_FOLDERS = ("png", "sketches_png/png", "sketches_png", "sketches", "tu-berlin/png")
+
+
+def open_voc_sketches(
+    root: Path,
+    classes: ClassTable | None = None,
+    *,
+    whole: bool = False,
+    difficult: bool = False,
+    truncated: bool = True,
+) -> DataSet:
+    """Read `ROOT/VOCdevkit/VOC2007/{Annotations,JPEGImages}` and `ROOT/png/CLASS/*.png`.
+
+    All objects of one photograph belong to one group, so that they stay on one side of every division.
+
+    Args:
+        root: The folder in which both were unpacked; either may be missing.
+        classes: Another table of shared classes, for the domains "voc" and "sketches".
+        whole: Take whole photographs in which all objects are of one class, instead of crops of objects.
+        difficult: Take objects marked as difficult, too.
+        truncated: Take objects that the edge of the photograph cuts, too.
+    """
+    table = CLASSES if classes is None else classes
+    photo_folder = locate(root, _PHOTO_FOLDERS, "Annotations/*.xml")
+    sketch_folder = locate(root, _SKETCH_FOLDERS, "*/*.png")
+    if photo_folder is None and sketch_folder is None:
+        raise nothing_found(NAME, root, "VOCdevkit/VOC2007/ (with Annotations/) and png/ (the sketches)")
+    domains: dict[str, LabelledImages] = {}
+    notes: list[str] = []
+    left_out: list[LeftOut] = []
+    official = {}
+    if photo_folder is None:
+        notes.append("the domain voc (VOCdevkit/VOC2007/) is missing")
+    else:
+        images, said = _photos(photo_folder, whole, difficult, truncated, left_out)
+        domains[PHOTOS], lacking = apply_table(images, table, PHOTOS)
+        notes += said + lacking
+    if sketch_folder is None:
+        notes.append("the domain sketches (png/) is missing")
+    else:
+        scan = scan_folder(sketch_folder, check=False)
+        domains[SKETCHES], lacking = apply_table(scan.images, table, SKETCHES)
+        notes += lacking
+        left_out += scan.left_out
+        official[SKETCHES] = PER_SKETCH_CLASS * len(table)
+    return DataSet(NAME, root, domains, {}, (f"{PHOTOS}-{SKETCHES}",), official, tuple(left_out), tuple(notes))
+
+
+def _photos(
+    folder: Path, whole: bool, difficult: bool, truncated: bool, left_out: list[LeftOut]
+) -> tuple[LabelledImages, list[str]]:
+    annotations = sorted((folder / "Annotations").glob("*.xml"))
+    rows: list[tuple[Path, VocObject]] = []
+    for file in annotations:
+        photo = folder / "JPEGImages" / f"{file.stem}.jpg"
+        try:
+            objects = read_annotation(file)
+        except ValueError as error:
+            left_out.append(LeftOut(file, str(error)))
+            continue
+        if not photo.is_file():
+            left_out.append(LeftOut(file, f"its photograph {photo.name} is missing"))
+            continue
+        rows += [(photo, one) for one in _wanted(objects, whole, difficult, truncated)]
+    classes = tuple(sorted({one.name for _, one in rows}))
+    number = {name: label for label, name in enumerate(classes)}
+    images = LabelledImages(
+        tuple(photo for photo, _ in rows),
+        tuple(number[one.name] for _, one in rows),
+        classes,
+        folder,
+        parts=() if whole else tuple(one.box for _, one in rows),
+        groups=tuple(f"voc/{photo.stem}" for photo, _ in rows),
+    )
+    count = len(annotations)
+    said = f"{count} annotated photographs"
+    known = f"the official {OFFICIAL_PHOTOS[count]} set" if count in OFFICIAL_PHOTOS else "no official set"
+    return images, [f"voc: {said}, which is {known} (trainval has 5011, test 4952)"]
+
+
+def _wanted(objects: list[VocObject], whole: bool, difficult: bool, truncated: bool) -> list[VocObject]:
+    """Choose the objects of one photograph; for whole photographs one stands for all, if they agree."""
+    kept = [one for one in objects if (difficult or not one.difficult) and (truncated or not one.truncated)]
+    if not whole:
+        # The same box twice with two names would be one image with two labels.
+        often = Counter(one.box for one in kept)
+        return [one for one in kept if often[one.box] == 1]
+    return kept[:1] if len({one.name for one in objects}) == 1 else []

@@ -1,0 +1,29 @@
+"""Who trains, who selects, who tests: the same lists of files on every machine, free of leaks."""
+
+from .cross_validation import few_shot_folds
+from .k_shot import k_shot_split
+from .leaks import LeakError, check_leaks
+from .paper import PAPER, PaperNumbers, paper_split
+from .rectified import rectified_split
+from .registry import PROTOCOLS, make_split
+from .split import RULE, SIDES, Dropped, Split, read_split, split_bytes, write_split
+
+__all__ = [
+    "PAPER",
+    "PROTOCOLS",
+    "RULE",
+    "SIDES",
+    "Dropped",
+    "LeakError",
+    "PaperNumbers",
+    "Split",
+    "check_leaks",
+    "few_shot_folds",
+    "k_shot_split",
+    "make_split",
+    "paper_split",
+    "read_split",
+    "rectified_split",
+    "split_bytes",
+    "write_split",
+]

@@ -1,0 +1,50 @@
+"""Model selection among the few labelled target images themselves: no test label is seen."""
+
+from ..contents import content_keys
+from ..labelled import LabelledImages
+from .checks import check_count
+from .pictures import Pictures, seed_of
+
+
+def few_shot_folds(
+    target_train: LabelledImages, *, folds: int | None = None, seed: int = 0
+) -> list[tuple[LabelledImages, LabelledImages]]:
+    """Divide the labelled target images, in turn, into some that train and some that validate.
+
+    With 3 images per class there are 3 folds, and each leaves one image of every class out: choose settings by the mean
+    over the folds, then fit once more on all images. Copies of a picture and views of one object stay together; a class
+    that has one picture trains in every fold and validates in none.
+
+    Args:
+        target_train: The labelled target images of a split.
+        folds: How many; None for as many as the largest class has pictures.
+        seed: Any integer; another one deals the images out differently.
+
+    Returns:
+        For each fold the images that train and those that validate; every image validates once, but for classes of one.
+
+    Raises:
+        ValueError: No class has two pictures, or there are fewer than two folds.
+    """
+    pictures = Pictures(target_train, content_keys([target_train])[0])
+    by_class: dict[int, list[list[int]]] = {}
+    for cluster in pictures.clusters():
+        by_class.setdefault(target_train.labels[cluster[0]], []).append(cluster)
+    most = max(map(len, by_class.values()), default=0)
+    if most < 2:
+        raise ValueError("no class has two labelled target images: one to train and one to validate are needed")
+    number = most if folds is None else check_count(folds, "folds", 2)
+    validates: list[set[int]] = [set() for _ in range(min(number, most))]
+    for clusters in by_class.values():
+        if len(clusters) > 1:
+            names = {min(target_train.name(row) for row in rows): rows for rows in clusters}
+            for place, name in enumerate(sorted(names, key=lambda name: seed_of("few-shot", seed, name))):
+                validates[place % len(validates)].update(names[name])
+    everyone = range(len(target_train))
+    return [
+        (
+            target_train.subset([row for row in everyone if row not in held]),
+            target_train.subset([row for row in everyone if row in held]),
+        )
+        for held in validates
+    ]

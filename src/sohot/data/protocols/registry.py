@@ -1,0 +1,39 @@
+"""Protocols by name."""
+
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Any
+
+from ...functional.checks import check_choice
+from ..datasets import DataSet
+from .k_shot import k_shot_split
+from .paper import paper_split
+from .rectified import rectified_split
+from .split import Split
+
+PROTOCOLS: Mapping[str, Callable[..., Split]] = {
+    "paper": paper_split,
+    "rectified": rectified_split,
+    "k-shot": k_shot_split,
+}
+
+
+def make_split(protocol: str, dataset: DataSet, shift: str | None = None, split: int = 1, **settings: Any) -> Split:
+    """Draw a split.
+
+    Args:
+        protocol: "paper", "rectified" or "k-shot".
+        dataset: The data set.
+        shift: From which domain to which, as `A-W`; None where there is one shift.
+        split: The number of the split.
+        settings: Numbers that the protocol takes: `target_shots`, `source_shots`, `validation_shots`, `leave_out`.
+
+    Raises:
+        ValueError: A name or number is wrong, or a leak was found.
+    """
+    check_choice(protocol, tuple(PROTOCOLS), "protocol")
+    taken = list(signature(PROTOCOLS[protocol]).parameters)[3:]
+    for name in settings:
+        if name not in taken:
+            raise ValueError(f"the protocol {protocol} takes no {name}; it takes {', '.join(taken)}")
+    return PROTOCOLS[protocol](dataset, shift, split, **settings)

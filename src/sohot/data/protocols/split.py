@@ -1,0 +1,174 @@
+"""Who trains, who selects, who tests: a division of a data set, as plain lists of files that can be stored."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..._files import write_atomically
+from ..labelled import LabelledImages
+from .leaks import check_leaks
+
+SIDES = ("source_train", "target_train", "validation", "target_test")
+FORMAT = 1
+RULE = (
+    "A shot is a picture: of byte-identical files one at most is drawn. Target files that are byte-identical to a "
+    "training one, or show the same object or photograph, are dropped from validation and test. Source files that are "
+    "byte-identical to any target file are dropped."
+)
+"""What becomes of duplicates."""
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A file that is on no side, the side it would be on, and the file that it repeats."""
+
+    file: str
+    side: str
+    repeats: str
+
+
+@dataclass(frozen=True)
+class Split:
+    """One division of a data set. Making one checks it for leaks.
+
+    Attributes:
+        protocol: The protocol that made it.
+        dataset: The name of the data set.
+        shift: From which domain to which.
+        number: The number of the split (the seed of the protocols that speak of seeds).
+        settings: The numbers of the protocol.
+        classes: Names of the classes.
+        sides: The images of "source_train", "target_train", "target_test" and, where there is one, "validation".
+        dropped: Files that `RULE` keeps off every side.
+        notes: What else one should know, a sentence each.
+        root: The folder of the data set; not part of what is stored.
+    """
+
+    protocol: str
+    dataset: str
+    shift: str
+    number: int
+    settings: Mapping[str, Any]
+    classes: tuple[str, ...]
+    sides: Mapping[str, LabelledImages]
+    dropped: tuple[Dropped, ...] = ()
+    notes: tuple[str, ...] = ()
+    root: Path = field(default=Path(), compare=False)
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.sides if name not in SIDES]
+        if unknown:
+            raise ValueError(f"sides must be among {', '.join(SIDES)}, got {unknown[0]!r}")
+        # In one order and by names below one folder, so that a split that was stored is equal to the one made.
+        ordered = {name: replace(self.sides[name], root=self.root) for name in SIDES if name in self.sides}
+        object.__setattr__(self, "sides", ordered)
+        check_leaks(ordered)
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that changes with any file, label or number of the split."""
+        return _fingerprint(self._content())
+
+    def counts(self) -> dict[str, int]:
+        """Count the images of each side."""
+        return {name: len(images) for name, images in self.sides.items()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the split as JSON holds it: files by their names below the data set's folder. See `from_dict`."""
+        content = self._content()
+        return {**content, "fingerprint": _fingerprint(content)}
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "protocol": self.protocol,
+            "dataset": self.dataset,
+            "shift": self.shift,
+            "split": self.number,
+            "settings": dict(self.settings),
+            "rule": RULE,
+            "counts": self.counts(),
+            "classes": list(self.classes),
+            "sides": {name: _side(images, self.root) for name, images in self.sides.items()},
+            "dropped": [{"file": one.file, "side": one.side, "repeats": one.repeats} for one in self.dropped],
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], root: str | os.PathLike[str]) -> "Split":
+        """Rebuild a split from what `as_dict` gave, for the data set in `root`, and check it for leaks.
+
+        Raises:
+            ValueError: It is not a split, or not as it was stored; or a leak was found.
+        """
+        try:
+            rest = {name: value for name, value in content.items() if name != "fingerprint"}
+            if content["format"] != FORMAT:
+                raise ValueError(f"a split of format {content['format']} cannot be read, only {FORMAT}")
+            if content["fingerprint"] != _fingerprint(rest):
+                raise ValueError("the split does not fit its fingerprint: it was changed after it was made")
+            classes, folder = tuple(content["classes"]), Path(root)
+            sides = {name: _images(side, classes, folder) for name, side in content["sides"].items()}
+            return cls(
+                content["protocol"],
+                content["dataset"],
+                content["shift"],
+                content["split"],
+                content["settings"],
+                classes,
+                sides,
+                tuple(Dropped(**one) for one in content["dropped"]),
+                tuple(content["notes"]),
+                folder,
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"this is not a split: {type(error).__name__} {error}") from None
+
+
+def split_bytes(split: Split) -> bytes:
+    """Give a split as it is stored: JSON in plain ASCII, the same bytes everywhere."""
+    return (json.dumps(split.as_dict(), indent=1, allow_nan=False) + "\n").encode("ascii")
+
+
+def write_split(split: Split, file: str | os.PathLike[str]) -> None:
+    """Store a split as JSON."""
+    write_atomically(Path(file), split_bytes(split))
+
+
+def read_split(file: str | os.PathLike[str], root: str | os.PathLike[str]) -> Split:
+    """Read a split that was stored, for the data set in `root`; fingerprint and leaks are checked.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is no split, was changed, or leaks.
+    """
+    try:
+        content = json.loads(Path(file).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"the split {file} does not exist") from None
+    except ValueError as error:
+        raise ValueError(f"the split {file} is not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"the split {file} is not a JSON object")
+    return Split.from_dict(content, root)
+
+
+def _fingerprint(content: Mapping[str, Any]) -> str:
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def _side(images: LabelledImages, root: Path) -> dict[str, Any]:
+    content = images.as_dict()
+    del content["classes"], content["root"]
+    content["files"] = [file.relative_to(root).as_posix() for file in images.files]
+    return content
+
+
+def _images(side: Mapping[str, Any], classes: tuple[str, ...], root: Path) -> LabelledImages:
+    files = [str(root / file) for file in side["files"]]
+    return LabelledImages.from_dict({**side, "files": files, "classes": classes, "root": str(root)})

@@ -22,7 +22,7 @@ class DataSet:
         shifts: The shifts that are studied, spelled as `source-target`.
         official: How many images the official release holds in each domain, where that is known.
         left_out: What was found and not used, and why.
-        notes: What else was seen, a sentence each.
+        problems: What is missing or not as in the official release, a sentence each.
     """
 
     name: str
@@ -32,7 +32,7 @@ class DataSet:
     shifts: tuple[str, ...] = ()
     official: Mapping[str, int] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
-    notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
     def parse_shift(self, shift: str | None) -> tuple[str, str, str]:
         """Understand a shift, in short or full names and any case.

@@ -48,18 +48,18 @@ def open_domains(root: Path, classes: ClassTable | None = None, *, name: str = "
     if not folders:
         wanted = ", ".join(known.official) if known.official else "folders of domains, each with one folder per class,"
         raise nothing_found(name, root, wanted)
-    notes: list[str] = [f"the domain {each} is missing" for each in known.official if each not in folders]
+    problems: list[str] = [f"the domain {each} is missing" for each in known.official if each not in folders]
     scans: dict[str, FolderScan] = {each: scan_folder(path, check=False) for each, path in folders.items()}
     domains = {each: scan.images for each, scan in scans.items()}
     if classes is not None:
         for each in domains:
             domains[each], lacking = apply_table(domains[each], classes, each)
-            notes += lacking
+            problems += lacking
     short = {full: letter for letter, full in known.letters.items()}
     spelled = [short.get(each, each) for each in domains]
     shifts = tuple(f"{source}-{target}" for source in spelled for target in spelled if source != target)
     left_out = tuple(one for scan in scans.values() for one in scan.left_out)
-    return DataSet(name, root, domains, known.letters, shifts, known.official, left_out, tuple(notes))
+    return DataSet(name, root, domains, known.letters, shifts, known.official, left_out, tuple(problems))
 
 
 def _domains(folder: Path, known: Known) -> dict[str, Path]:

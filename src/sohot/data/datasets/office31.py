@@ -21,10 +21,10 @@ def open_office31(root: Path, classes: ClassTable | None = None) -> DataSet:
         raise nothing_found(NAME, root, "amazon/, dslr/ and webcam/, each with one folder per class,")
     scans = {name: scan_folder(path, check=False) for name, path in found.items()}
     domains = {name: scan.images for name, scan in scans.items()}
-    notes: list[str] = [f"the domain {name} is missing" for name in OFFICIAL if name not in found]
+    problems: list[str] = [f"the domain {name} is missing" for name in OFFICIAL if name not in found]
     if classes is not None:
         for name in domains:
             domains[name], lacking = apply_table(domains[name], classes, name)
-            notes += lacking
+            problems += lacking
     left_out = tuple(one for scan in scans.values() for one in scan.left_out)
-    return DataSet(NAME, root, domains, LETTERS, SHIFTS, OFFICIAL, left_out, tuple(notes))
+    return DataSet(NAME, root, domains, LETTERS, SHIFTS, OFFICIAL, left_out, tuple(problems))

@@ -43,21 +43,21 @@ def open_rgbd_caltech(root: Path, classes: ClassTable | None = None) -> DataSet:
     if depth_folder is None and photo_folder is None:
         raise nothing_found(NAME, root, "rgbd-dataset/ (with *_depthcrop.png) and 256_ObjectCategories/")
     domains: dict[str, LabelledImages] = {}
-    notes: list[str] = []
+    problems: list[str] = []
     left_out = []
     if depth_folder is None:
-        notes.append("the domain depth (rgbd-dataset/ with *_depthcrop.png) is missing")
+        problems.append("the domain depth (rgbd-dataset/ with *_depthcrop.png) is missing")
     else:
         domains[DEPTH], lacking = _depth(depth_folder, table)
-        notes += lacking
+        problems += lacking
     if photo_folder is None:
-        notes.append("the domain caltech (256_ObjectCategories/) is missing")
+        problems.append("the domain caltech (256_ObjectCategories/) is missing")
     else:
         scan = scan_folder(photo_folder, check=False)
         domains[PHOTOS], lacking = apply_table(scan.images, table, PHOTOS)
-        notes += lacking
+        problems += lacking
         left_out = scan.left_out
-    return DataSet(NAME, root, domains, {}, (f"{DEPTH}-{PHOTOS}",), {}, tuple(left_out), tuple(notes))
+    return DataSet(NAME, root, domains, {}, (f"{DEPTH}-{PHOTOS}",), {}, tuple(left_out), tuple(problems))
 
 
 def _depth(folder: Path, table: ClassTable) -> tuple[LabelledImages, list[str]]:

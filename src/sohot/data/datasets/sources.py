@@ -48,8 +48,9 @@ SOURCES: dict[str, tuple[Source, ...]] = {
             "for research that is not commercial",
             "https://rgbd-dataset.cs.washington.edu/",
             steps=(
-                "Download the cropped images (rgbd-dataset, or rgbd-dataset_eval with every fifth frame): the categories "
-                "ball, calculator, cereal_box, coffee_mug, flashlight, keyboard, lightbulb, mushroom, soda_can, tomato.",
+                "Download the cropped images (rgbd-dataset, or rgbd-dataset_eval with every fifth frame) of the "
+                "categories ball, calculator, cereal_box, coffee_mug, flashlight, keyboard, lightbulb, mushroom, "
+                "soda_can and tomato.",
                 "Unpack each archive: tar -xf ARCHIVE -C ROOT",
                 "ROOT then holds rgbd-dataset/CATEGORY/CATEGORY_N/*_depthcrop.png.",
             ),
@@ -84,7 +85,8 @@ SOURCES: dict[str, tuple[Source, ...]] = {
                 ),
             ),
             (
-                "Unpack both: tar -xf ROOT/VOCtrainval_06-Nov-2007.tar -C ROOT; tar -xf ROOT/VOCtest_06-Nov-2007.tar -C ROOT",
+                "Unpack them: tar -xf ROOT/VOCtrainval_06-Nov-2007.tar -C ROOT",
+                "and: tar -xf ROOT/VOCtest_06-Nov-2007.tar -C ROOT",
                 "ROOT then holds VOCdevkit/VOC2007/Annotations and JPEGImages.",
             ),
         ),

@@ -61,24 +61,24 @@ def open_voc_sketches(
     if photo_folder is None and sketch_folder is None:
         raise nothing_found(NAME, root, "VOCdevkit/VOC2007/ (with Annotations/) and png/ (the sketches)")
     domains: dict[str, LabelledImages] = {}
-    notes: list[str] = []
+    problems: list[str] = []
     left_out: list[LeftOut] = []
     official = {}
     if photo_folder is None:
-        notes.append("the domain voc (VOCdevkit/VOC2007/) is missing")
+        problems.append("the domain voc (VOCdevkit/VOC2007/) is missing")
     else:
         images, said = _photos(photo_folder, whole, difficult, truncated, left_out)
         domains[PHOTOS], lacking = apply_table(images, table, PHOTOS)
-        notes += said + lacking
+        problems += said + lacking
     if sketch_folder is None:
-        notes.append("the domain sketches (png/) is missing")
+        problems.append("the domain sketches (png/) is missing")
     else:
         scan = scan_folder(sketch_folder, check=False)
         domains[SKETCHES], lacking = apply_table(scan.images, table, SKETCHES)
-        notes += lacking
+        problems += lacking
         left_out += scan.left_out
         official[SKETCHES] = PER_SKETCH_CLASS * len(table)
-    return DataSet(NAME, root, domains, {}, (f"{PHOTOS}-{SKETCHES}",), official, tuple(left_out), tuple(notes))
+    return DataSet(NAME, root, domains, {}, (f"{PHOTOS}-{SKETCHES}",), official, tuple(left_out), tuple(problems))
 
 
 def _photos(
@@ -107,10 +107,10 @@ def _photos(
         parts=() if whole else tuple(one.box for _, one in rows),
         groups=tuple(f"voc/{photo.stem}" for photo, _ in rows),
     )
-    count = len(annotations)
-    said = f"{count} annotated photographs"
-    known = f"the official {OFFICIAL_PHOTOS[count]} set" if count in OFFICIAL_PHOTOS else "no official set"
-    return images, [f"voc: {said}, which is {known} (trainval has 5011, test 4952)"]
+    if len(annotations) in OFFICIAL_PHOTOS:
+        return images, []
+    known = ", ".join(f"{name} {count}" for count, name in OFFICIAL_PHOTOS.items())
+    return images, [f"voc has {len(annotations)} annotated photographs, the official release: {known}"]
 
 
 def _wanted(objects: list[VocObject], whole: bool, difficult: bool, truncated: bool) -> list[VocObject]:

@@ -1,0 +1,184 @@
+"""`sohot data`: look a data set over, divide it, get it."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ..data.check import CheckReport, check_dataset
+from ..data.datasets import DataSet, dataset_names, open_dataset, read_class_table
+from ..data.datasets.sources import Source, dataset_sources
+from ..data.fetch import Progress as Report
+from ..data.fetch import fetch_file
+from ..data.protocols import PROTOCOLS, make_split, split_bytes, write_split
+
+MOST_SAID = 20
+
+data_app = typer.Typer(
+    name="data", help="Check, divide and fetch data sets.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help=f"The data set: {', '.join(dataset_names())}.")]
+Root = Annotated[Path, typer.Argument(metavar="ROOT", help="The folder in which it was unpacked.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+Classes = Annotated[
+    Path | None, typer.Option("--classes", help="JSON table of class names, in place of the usual one.")
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="KEY=VALUE", help="Option of the data set: whole, difficult, truncated; part."),
+]
+
+
+@data_app.command("check")
+def check(
+    name: Name,
+    root: Root,
+    as_json: Json = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Count and compare, but do not decode the images.")] = False,
+    classes: Classes = None,
+    option: Options = None,
+    quiet: Quiet = False,
+) -> None:
+    """Count, compare with the official release, decode every image and find exact duplicates. Exit code 1: not well."""
+    dataset = _open(name, root, classes, option)
+    with _progress(quiet) as progress:
+        report = check_dataset(dataset, decode=not quick, progress=progress)
+    if as_json:
+        _print_json(report.as_dict())
+    else:
+        _print_report(report)
+    if report.problems():
+        raise typer.Exit(1)
+
+
+@data_app.command("split")
+def split(
+    name: Name,
+    root: Root,
+    shift: Annotated[str | None, typer.Option("--shift", help="From which domain to which, as A-W.")] = None,
+    number: Annotated[int, typer.Option("--split", help="Number of the split.")] = 1,
+    protocol: Annotated[str, typer.Option("--protocol", help=f"{', '.join(PROTOCOLS)}.")] = "paper",
+    target_shots: Annotated[int | None, typer.Option("--target-shots", help="Target images per class.")] = None,
+    source_shots: Annotated[int | None, typer.Option("--source-shots", help="Source images per class.")] = None,
+    validation_shots: Annotated[int | None, typer.Option("--validation-shots", help="Images that validate.")] = None,
+    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out classes of one domain only.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="Write the split to this file, as JSON.")] = None,
+    as_json: Json = False,
+    classes: Classes = None,
+    option: Options = None,
+) -> None:
+    """Divide a data set into training, validation and test images, the same on every machine."""
+    numbers = {"target_shots": target_shots, "source_shots": source_shots, "validation_shots": validation_shots}
+    given = {key: value for key, value in numbers.items() if value is not None}
+    drawn = make_split(protocol, _open(name, root, classes, option), shift, number, leave_out=leave_out, **given)
+    if out is not None:
+        write_split(drawn, out)
+    if as_json:
+        sys.stdout.write(split_bytes(drawn).decode("ascii"))
+    else:
+        for side, images in drawn.sides.items():
+            typer.echo(f"{side}: {len(images)} images, {min(images.counts())} to {max(images.counts())} per class")
+        typer.echo(f"fingerprint: {drawn.fingerprint}")
+    for note in drawn.notes:
+        _say(f"note: {note}")
+
+
+@data_app.command("fetch")
+def fetch(
+    name: Name,
+    to: Annotated[Path | None, typer.Option("--to", help="The folder to put it in.", show_default="./NAME")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Download a data set where that is allowed and a link is stable; otherwise say where to get it."""
+    root = Path(name) if to is None else to
+    sources = dataset_sources(name)
+    files = []
+    with _progress(quiet) as progress:
+        for download in (each for source in sources for each in source.downloads):
+            files.append(str(fetch_file(download, root, progress=progress)))
+    if as_json:
+        _print_json({"dataset": name, "files": files, "sources": [_source(source, root) for source in sources]})
+        return
+    for source in sources:
+        typer.echo(f"{source.title}; terms: {source.terms}" + (f"; page: {source.page}" if source.page else ""))
+        for download in source.downloads:
+            typer.echo(f"  fetched: {root / download.file}")
+        for number, step in enumerate(_source(source, root)["steps"], start=1):
+            typer.echo(f"  {number}. {step}")
+    typer.echo(f"Then: sohot data check {name} {root}")
+
+
+def _open(name: str, root: Path, classes: Path | None, options: list[str] | None) -> DataSet:
+    table = None if classes is None else read_class_table(classes)
+    return open_dataset(name, root, classes=table, **dict(_option(each) for each in options or []))
+
+
+def _option(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"--option must read KEY=VALUE, got {text!r}")
+    return key, {"true": True, "false": False}.get(value.casefold(), value)
+
+
+def _source(source: Source, root: Path) -> dict[str, Any]:
+    steps = [step.replace("ROOT", str(root)) for step in source.steps]
+    return {"title": source.title, "terms": source.terms, "page": source.page, "steps": steps}
+
+
+def _print_report(report: CheckReport) -> None:
+    repeats = report.repeats()
+    for domain, images in report.dataset.domains.items():
+        official = report.dataset.official.get(domain)
+        of = "" if official is None else f" (official: {official})"
+        counts = images.counts()
+        typer.echo(
+            f"{domain}: {len(images)} images{of}, {len(images.classes)} classes of {min(counts)} to {max(counts)}, "
+            f"{repeats[domain]} repeats"
+        )
+    for kind, sentences in (("note", report.remarks()), ("wrong", report.problems())):
+        for sentence in sentences[:MOST_SAID]:
+            typer.echo(f"{kind}: {sentence}")
+        if len(sentences) > MOST_SAID:
+            typer.echo(f"{kind}: … and {len(sentences) - MOST_SAID} more; --json has all")
+    if not report.problems():
+        typer.echo(
+            "nothing is wrong" if report.decoded else "nothing is wrong with the counts; images were not decoded"
+        )
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, allow_nan=False))
+
+
+def _say(sentence: str) -> None:
+    typer.echo(sentence, err=True)
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Report | None]:
+    """Show stages on standard error: bars on a terminal, elsewhere a line when a stage is done."""
+    if quiet:
+        yield None
+        return
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(stage: str, done: int, of: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=of)
+            bars.update(tasks[stage], completed=done, total=of)
+            if done >= of and not console.is_terminal:
+                _say(f"{stage}: {of} done")
+
+        yield report

@@ -1,9 +1,9 @@
-# make install | demo | test | lint | bench: each does its own set-up in .venv.
+# make install | demo | test | lint | bench | bench-cache: each does its own set-up in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test lint bench clean
+.PHONY: install demo test lint bench bench-cache clean
 
 install: $(VENV)/.installed-dev
 
@@ -14,7 +14,7 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt
 	touch $@
 
 demo: install
-	$(BIN)/python examples/toy.py --out demo
+	$(BIN)/sohot demo --out demo
 
 test: install
 	$(BIN)/python -m pytest --numprocesses auto
@@ -26,6 +26,9 @@ lint: install
 
 bench: install $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/alignment_cpu.py
+
+bench-cache: install
+	$(BIN)/python benchmarks/trunk_cache.py
 
 clean:
 	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from .data import data_app
 from .fit import make_fit
-from .output import print_json
+from .output import print_json, print_text, say
 
 app = typer.Typer(
     name="sohot",
@@ -25,6 +26,7 @@ Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")
 Workers = Annotated[int | None, typer.Option("--workers", min=0, help="Threads that read images.")]
 
 app.command("fit")(make_fit())
+app.add_typer(data_app)
 
 
 @app.callback(invoke_without_command=True)
@@ -131,9 +133,17 @@ def demo(
 
         sohot demo --out sohot-demo
     """
-    from ..experiments.demo import run_demo
+    from ..experiments.demo import DemoProgress, describe, run_demo
+
+    def report(progress: DemoProgress) -> None:
+        say(
+            f"[{progress.done}/{progress.total}] split {progress.split + 1}, {progress.method}: "
+            f"{progress.accuracy:.1f} % right"
+        )
 
     chosen = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
-    result = run_demo(out, splits=splits, seed=seed, methods=chosen, json=json)
+    result = run_demo(out, splits=splits, seed=seed, methods=chosen, on_progress=report)
     if json:
         print_json(result)
+    else:
+        print_text(describe(result))

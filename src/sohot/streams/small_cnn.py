@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import torch
 from torch import nn
 
 from ..data.input_spec import InputSpec
@@ -38,5 +37,4 @@ def build_small_cnn(options: BackboneOptions) -> Backbone:
     if options.weights is not None:
         fill(backbone, read_weights(options.weights), str(options.weights), options.name)
         backbone.pretrained = True
-    backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # pooling is far quicker on a CPU
     return backbone

@@ -77,6 +77,13 @@ def test_methods_use_their_domains(sohot, domains, tmp_path, method, rows):
     assert data["test"]["images"] == 9
 
 
+@pytest.mark.parametrize("precision", ["64-true", "bf16-mixed"])
+def test_precisions(sohot, domains, tmp_path, precision):
+    run = tmp_path / "run"
+    assert fit(sohot, domains, run, "--trains", "paper", "--precision", precision).code == 0
+    assert sohot("evaluate", run, domains.test).code == 0
+
+
 def test_the_target_alone_needs_no_source(sohot, domains, tmp_path):
     options = domains.options()[2:]
     ended = sohot("fit", *options, "--method", "t", "--shots", 2, "--steps", 2, "--out", tmp_path / "run", "--json")

@@ -170,7 +170,8 @@ def test_a_network_of_ones_own(sohot, domains, tmp_path, monkeypatch, argument):
     (tmp_path / "mine.py").write_text(
         "from torch import nn\n"
         f"def net({argument}):\n"
-        "    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten())\n"
+        "    layers = nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 4)\n"
+        "    return nn.Sequential(*layers)\n"
     )
     monkeypatch.chdir(tmp_path)
     options = domains.options()

@@ -21,13 +21,13 @@ def predict_logits(model: nn.Module, inputs: Inputs, *, batch_size: int = 256, f
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+    like = next(model.parameters(), torch.empty(0))  # the precision "64-true" leaves a model in float64
     training = model.training
     model.eval()
     try:
         logits = []
         for first in range(0, len(inputs), batch_size):
-            batch = inputs.batch(torch.arange(first, min(first + batch_size, len(inputs)))).to(device)
+            batch = inputs.batch(torch.arange(first, min(first + batch_size, len(inputs)))).to(like.device, like.dtype)
             found = model(None, batch, from_trunk=from_trunk).target_logits
             logits.append(found.float().cpu())
     finally:

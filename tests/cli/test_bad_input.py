@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -48,6 +49,24 @@ def test_classes_in_one_domain_are_named_and_can_be_left_out(sohot, domains, tmp
     ended = fit(sohot, domains, tmp_path / "run", "--leave-out", "--json")
     assert ended.json["data"]["classes"] == ["blue", "green"]
     assert "only the target has: crimson" in ended.err
+
+
+def test_one_class_is_not_enough(sohot, domains, tmp_path):
+    for name in ("red", "green"):
+        shutil.rmtree(domains.source / name)
+    refused(fit(sohot, domains, tmp_path / "run", "--leave-out"), "one class alone ('blue')")
+
+
+def test_test_images_of_unknown_classes(sohot, domains, tmp_path):
+    (domains.test / "red").rename(domains.test / "pink")
+    options = ("fit", *domains.options(), "--steps", 2, "--target-test", domains.test, "--out", tmp_path / "run")
+    refused(sohot(*options), "'pink'", "--leave-out")
+    assert sohot(*options, "--leave-out", "--json").json["accuracy"]["rows"] == 8
+
+
+def test_images_both_trained_and_tested_on_are_told_of(sohot, domains, tmp_path):
+    options = ("fit", *domains.options(), "--steps", 2, "--target-test", domains.target, "--out", tmp_path / "run")
+    assert "15 images are both trained and tested on" in sohot(*options).err
 
 
 def test_fewer_images_than_shots(sohot, domains, tmp_path):

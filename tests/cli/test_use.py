@@ -168,7 +168,7 @@ def test_version_and_bare_call(sohot):
 @pytest.mark.parametrize("argument", ["pretrained=True", ""])
 def test_a_network_of_ones_own(sohot, domains, tmp_path, monkeypatch, argument):
     (tmp_path / "mine.py").write_text(
-        "from torch import nn\n"
+        "from torch import nn\nprint('hello')\n"
         f"def net({argument}):\n"
         "    layers = nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 4)\n"
         "    return nn.Sequential(*layers)\n"
@@ -177,7 +177,8 @@ def test_a_network_of_ones_own(sohot, domains, tmp_path, monkeypatch, argument):
     options = domains.options()
     options[options.index("small-cnn")] = "mine.py:net"
     ended = sohot("fit", *options, "--shots", 2, "--steps", 2, "--out", "run", "--json")
-    assert ended.code == 0
+    assert ended.json["steps"] == 2  # what the file prints is no result
+    assert "hello" in ended.err
     monkeypatch.chdir(tmp_path / "run")  # the run knows where the file is
     assert sohot("evaluate", tmp_path / "run", domains.test).code == 0
     (tmp_path / "mine.py").unlink()

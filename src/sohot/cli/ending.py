@@ -54,6 +54,8 @@ def describe_end(error: BaseException) -> tuple[int, str] | None:
 
 def _describe_failure(error: BaseException) -> tuple[int, str] | None:
     sentence = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, OSError) and error.strerror and error.filename:  # raised by the system, not by us
+        sentence = f"{os.fsdecode(error.filename)}: {error.strerror}"
     if isinstance(error, (CorruptCheckpoint, PickleRefused, OtherVersion)):
         return WRONG, sentence
     if isinstance(error, (TrainingError, ExportError, ConnectionError, ModuleNotFoundError)):
@@ -63,8 +65,7 @@ def _describe_failure(error: BaseException) -> tuple[int, str] | None:
     if isinstance(error, _WRONG_INPUT):
         return WRONG, sentence
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        return FAILED, f"{where}{error.strerror or sentence}"
+        return FAILED, sentence
     return None
 
 

@@ -13,7 +13,7 @@ from ..runs import RunConfig, fit_run, read_config
 from ..runs.options import flag
 from ..runs.pipeline import CONFIG
 from ..training import Interrupted
-from .output import percent, print_accuracy, print_json, print_text, say
+from .output import percent, print_accuracy, print_json, print_text, results_only, say
 from .watching import TerminalWatcher, bar
 
 _HELP = """Adapt an image classifier from a source domain to a target domain with few labels.
@@ -34,7 +34,7 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     """Resolve the configuration, train, print."""
     resolved = resolve(config, given)
     try:
-        with bar(resolved.quiet) as progress:
+        with results_only(), bar(resolved.quiet) as progress:
             report = fit_run(resolved, TerminalWatcher(progress))
     except Interrupted as error:
         again = shlex.join(["sohot", "fit", "--out", str(resolved.out), "--resume"])

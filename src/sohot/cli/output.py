@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from rich.console import Console
@@ -20,6 +21,13 @@ def errors() -> Console:
 def say(sentence: str) -> None:
     """Print a sentence on standard error."""
     errors().print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def results_only() -> Iterator[None]:
+    """Send what libraries and networks of one's own print to standard error, so that results stand alone."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def print_json(value: Any) -> None:

@@ -20,12 +20,13 @@ from ..runs import (
 )
 from ..runs.labels_csv import require_writable
 from ..runs.training_inputs import choose_device
-from .output import percent, print_accuracy, print_json, print_text, say, say_left_out
+from .output import percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
 from .watching import bar
 
 
 def _open(folder: Path, device: str) -> LoadedRun:
-    run = open_run(folder, choose_device(device))
+    with results_only():
+        run = open_run(folder, choose_device(device))
     if caution := run.caution():
         say(f"note: {caution}")
     return run
@@ -99,7 +100,9 @@ def _as_json(one: Prediction) -> dict[str, Any]:
 
 def export_file(folder: Path, file: Path, *, json: bool) -> None:
     """Write a run as ONNX and print how well it agrees."""
-    result = export_run(_open(folder, "cpu"), file)
+    run = _open(folder, "cpu")
+    with results_only():
+        result = export_run(run, file)
     if json:
         print_json({"run": str(folder), **result})
         return

@@ -78,6 +78,8 @@ def gather(config: RunConfig, progress: Progress | None = None) -> RunData:
     test = scan(config.target_test, "--target-test") if config.target_test is not None else None
     if source is not None:
         source, target = _match(source, target, config.leave_out, notes)
+    if len(target.classes) < 2:
+        raise ValueError(f"there is one class alone ({target.classes[0]!r}): a classifier needs at least two")
     if test is not None:
         test = _match_test(test, target.classes, config.leave_out, notes)
     train, test = _divide(target, test, config, method.uses_target, notes)

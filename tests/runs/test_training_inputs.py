@@ -1,0 +1,77 @@
+"""What the training loop reads: the trunk's outputs, kept where they fit."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from sohot.data import LabelledImages
+from sohot.runs import training_inputs as room
+from sohot.runs.building import build_model
+from sohot.runs.config import RunConfig
+from sohot.training import TensorInputs
+
+
+@pytest.fixture
+def images(tmp_path):
+    files = [tmp_path / f"{number}.png" for number in range(4)]
+    for number, file in enumerate(files):
+        Image.fromarray(np.full((16, 16, 3), 50 * number, dtype=np.uint8)).save(file)
+    return LabelledImages(tuple(files), (0, 0, 1, 1), ("a", "b"), tmp_path)
+
+
+def config(tmp_path, **more):
+    options = {"backbone": "small-cnn", "image_size": 16, "trains": "paper", "device": "cpu", "workers": 0}
+    return RunConfig(**{**options, "out": tmp_path / "run", **more})
+
+
+def inputs(config, images, cache):
+    return room.training_inputs(config, build_model(config, 2), "target", images, cache)
+
+
+def test_memory_and_disk_hold_the_same_outputs_of_the_trunk(images, tmp_path):
+    asked = config(tmp_path)
+    memory, disk = inputs(asked, images, "memory"), inputs(asked, images, "disk")
+    assert (tmp_path / "run" / "cache" / "target.safetensors").is_file()
+    assert torch.equal(memory.tensor, disk.tensor)
+    read = inputs(asked, images, "off").batch(torch.arange(4))
+    torch.testing.assert_close(build_model(asked, 2).trunk("target")(read), memory.tensor, atol=1e-6, rtol=0)
+
+
+def test_a_cache_on_disk_is_used_again_until_an_image_changes(images, tmp_path, monkeypatch):
+    asked = config(tmp_path)
+    before = inputs(asked, images, "disk").tensor.clone()
+    monkeypatch.setattr(room, "iter_batches", lambda *_: iter([]))  # not to be read again
+    assert torch.equal(inputs(asked, images, "disk").tensor, before)
+    monkeypatch.undo()
+    Image.new("RGB", (16, 16), "white").save(images.files[0])
+    after = inputs(asked, images, "disk").tensor
+    assert not torch.equal(after[0], before[0])
+    assert torch.equal(after[1:], before[1:])
+
+
+def test_augmented_images_follow_torchs_generator(images, tmp_path):
+    augmented = inputs(config(tmp_path, augment=True), images, "off")
+    rows = torch.arange(4)
+    torch.manual_seed(1)
+    first = augmented.batch(rows)
+    torch.manual_seed(1)
+    assert torch.equal(augmented.batch(rows), first)
+
+
+@pytest.mark.parametrize(("free", "expected"), [(1e12, "memory"), (1e3, "disk")])
+def test_what_does_not_fit_into_memory_goes_to_disk(tmp_path, monkeypatch, free, expected):
+    monkeypatch.setattr(room, "_free_memory", lambda: free)
+    asked = config(tmp_path)
+    model = build_model(asked, 2)
+    assert room.choose_cache(asked, model, rows=100) == expected
+    assert room.choose_cache(config(tmp_path, cache="off"), model, rows=100) == "off"
+    assert room.choose_cache(config(tmp_path, augment=True), model, rows=100) == "off"
+
+
+def test_free_memory_is_a_plausible_number():
+    assert 2**20 < room._free_memory() < 2**50
+
+
+def test_the_inputs_know_their_kind(images, tmp_path):
+    assert isinstance(inputs(config(tmp_path), images, "memory"), TensorInputs)

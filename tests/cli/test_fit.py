@@ -6,6 +6,7 @@ import pytest
 import torch
 from command_line import newest, weights
 
+from sohot.cli import main
 from sohot.streams.freezing import FrozenTrunk
 
 
@@ -175,6 +176,17 @@ def test_a_wrong_configuration_file_is_refused(sohot, tmp_path, text, words):
     ended = sohot("fit", "--config", file, "--out", tmp_path / "run")
     assert ended.code == 2
     assert words in ended.last
+
+
+def test_the_configuration_of_a_run_that_never_began_is_not_kept(sohot, domains, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr("sohot.runs.pipeline.training_inputs", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            main(["fit", *domains.options(), "--shots", "3", "--out", str(run)])
+    assert "shots = 3" in (run / "config.toml").read_text()
+    fit(sohot, domains, run)
+    assert "shots = 2" in (run / "config.toml").read_text()
 
 
 def test_help_has_groups_and_an_example(sohot):

@@ -150,7 +150,8 @@ def test_a_run_is_used_without_the_weights_it_began_with(sohot, domains, tmp_pat
     from sohot.streams import create_backbone
 
     file = tmp_path / "start.safetensors"
-    save_file(create_backbone("small-cnn", size=16).state_dict(), file)
+    state = create_backbone("small-cnn", size=16).state_dict()
+    save_file({name: tensor.contiguous() for name, tensor in state.items()}, file)
     options = ("--weights", file, "--shots", 2, "--steps", 2, "--out", tmp_path / "run")
     assert sohot("fit", *domains.options(), *options).code == 0
     file.unlink()

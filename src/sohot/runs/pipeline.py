@@ -71,7 +71,7 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None) -> dict[str, Any]
     settings = config.settings(steps, from_trunk=cache != "off")
     identity = _identity(config, model, data)
     _require_same(out, settings, identity)
-    if not (out / CONFIG).exists():
+    if not ((out / DESCRIPTION).exists() and (out / CONFIG).exists()):  # one that never began may have left its own
         out.mkdir(parents=True, exist_ok=True)
         write_config(out / CONFIG, config.stored(), f"Repeat with: sohot fit --config {CONFIG} --out NEW_FOLDER")
     inputs = {

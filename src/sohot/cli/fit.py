@@ -10,12 +10,13 @@ from typing import Any, get_type_hints
 import typer
 
 from ..runs import RunConfig, fit_run, read_config
-from ..runs.options import flag
+from ..runs.options import flag, kinds_of
 from ..runs.pipeline import CONFIG
 from ..training import Interrupted
 from .output import percent, print_accuracy, print_json, print_text, results_only, say
 from .watching import TerminalWatcher, bar
 
+_READ = (int, float, bool, str, Path)
 _HELP = """Adapt an image classifier from a source domain to a target domain with few labels.
 
 Both folders hold one folder of images per class. The last step is tested; nothing is chosen by test images.
@@ -68,7 +69,7 @@ def _parameters() -> list[inspect.Parameter]:
     hints = get_type_hints(RunConfig)
     found = []
     for one in fields(RunConfig):
-        kind = _kind(str(hints[one.name]))
+        kind = _kind(hints[one.name])
         shown = one.metadata["shown"]
         if shown is None:
             shown = "" if one.default in (None, False) else str(one.default)
@@ -88,15 +89,10 @@ def _parameters() -> list[inspect.Parameter]:
     return found
 
 
-def _kind(hint: str) -> type:
+def _kind(hint: Any) -> type:
     """Choose what the command line reads: lists are text with commas."""
-    if "tuple" in hint:
-        return str
-    return next(
-        kind
-        for word, kind in (("Path", Path), ("int", int), ("float", float), ("bool", bool), ("str", str))
-        if word in hint
-    )
+    kinds = kinds_of(hint)
+    return kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) and kinds[0] in _READ else str
 
 
 def make_fit() -> Callable[..., None]:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import Field, field
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args
 
 
 def option(default: Any, group: str, help: str, *, shown: str | None = None, stored: bool = True) -> Any:
@@ -28,6 +29,16 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def kinds_of(hint: Any) -> list[Any]:
+    """List the types that a field may have, without None.
+
+    >>> kinds_of(float | tuple[float, ...] | None)
+    [<class 'float'>, tuple[float, ...]]
+    """
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    return [kind for kind in kinds if kind is not NoneType]
+
+
 def convert(one: "Field[Any]", hint: Any, value: Any) -> Any:
     """Bring a value from the command line or a TOML file to the type of its field.
 
@@ -39,15 +50,15 @@ def convert(one: "Field[Any]", hint: Any, value: Any) -> Any:
     Raises:
         ValueError: The value cannot be of that type; the sentence names the option.
     """
-    words = str(hint).replace("pathlib.", "").replace("<class '", "").replace("'>", "").split(" | ")
-    if value is None and "None" in words:
+    kinds = kinds_of(hint)
+    if value is None and NoneType in get_args(hint):
         return None
-    for word in words:
+    for kind in kinds:
         try:
-            return _CONVERTERS[word](value)
-        except (KeyError, ValueError, TypeError):
+            return _CONVERTERS[kind](value)
+        except (ValueError, TypeError):
             continue
-    wanted = " or ".join(_IN_WORDS[word] for word in words if word in _IN_WORDS)
+    wanted = " or ".join(_IN_WORDS[kind] for kind in kinds)
     raise ValueError(f"{flag(one.name)} must be {wanted}, got {value!r}")
 
 
@@ -90,23 +101,23 @@ def _list_of(each: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
     return read
 
 
-_CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "int": _integer,
-    "float": _number,
-    "bool": _truth,
-    "str": _text,
-    "Path": _path,
-    "tuple[int, ...]": _list_of(_integer),
-    "tuple[float, ...]": _list_of(_number),
-    "tuple[str, ...]": _list_of(_text),
+_CONVERTERS: dict[Any, Callable[[Any], Any]] = {
+    int: _integer,
+    float: _number,
+    bool: _truth,
+    str: _text,
+    Path: _path,
+    tuple[int, ...]: _list_of(_integer),
+    tuple[float, ...]: _list_of(_number),
+    tuple[str, ...]: _list_of(_text),
 }
 _IN_WORDS = {
-    "int": "an integer",
-    "float": "a number",
-    "bool": "true or false",
-    "str": "a text",
-    "Path": "a path in UTF-8",
-    "tuple[int, ...]": "integers with commas between",
-    "tuple[float, ...]": "numbers with commas between",
-    "tuple[str, ...]": "words with commas between",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+    Path: "a path in UTF-8",
+    tuple[int, ...]: "integers with commas between",
+    tuple[float, ...]: "numbers with commas between",
+    tuple[str, ...]: "words with commas between",
 }

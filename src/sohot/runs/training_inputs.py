@@ -80,7 +80,8 @@ def training_inputs(
         inputs = ImageInputs(images, spec, config.workers)
         return Augmented(inputs) if config.augment else inputs
     file = None if cache == "memory" else cache_folder(config) / f"{domain}.safetensors"
-    batches = _counted(iter_batches(images, spec, BATCH, config.workers), len(images), domain, progress)
+    stage = f"passing {domain} images through the frozen layers" if len(trunk) else f"reading {domain} images"
+    batches = _counted(iter_batches(images, spec, BATCH, config.workers), len(images), stage, progress)
     outputs = cache_trunk(
         trunk,
         batches,
@@ -97,13 +98,13 @@ def cache_folder(config: RunConfig) -> Path:
     return (config.out or Path()) / "cache"
 
 
-def _counted(batches: Iterator[Tensor], of: int, domain: str, progress: Progress | None) -> Iterator[Tensor]:
+def _counted(batches: Iterator[Tensor], of: int, stage: str, progress: Progress | None) -> Iterator[Tensor]:
     done = 0
     for batch in batches:
         yield batch
         done += len(batch)
         if progress is not None:
-            progress(f"passing {domain} images through the frozen layers", done, of)
+            progress(stage, done, of)
 
 
 def _texts(images: LabelledImages, spec: InputSpec) -> Iterator[str]:

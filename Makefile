@@ -17,7 +17,7 @@ demo: install
 	$(BIN)/sohot demo --out demo
 
 test: install
-	$(BIN)/python -m pytest --numprocesses auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
 
 lint: install
 	$(BIN)/ruff check .

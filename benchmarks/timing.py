@@ -49,11 +49,11 @@ def once(step: Step, batch: Batch) -> float:
 def in_turns(steps: dict[Name, Step], batch: Batch | dict[Name, Batch], rounds: int) -> dict[Name, float]:
     """Median seconds of each step over `rounds` rounds in which every step has its turn, on one batch or its own."""
     seconds: dict[Name, list[float]] = {name: [] for name in steps}
-    for round_number in range(rounds + 2):
+    for _ in range(rounds):
         for name, step in steps.items():
-            taken = once(step, batch[name] if isinstance(batch, dict) else batch)
-            if round_number >= 2:  # the first rounds warm up
-                seconds[name].append(taken)
+            own = batch[name] if isinstance(batch, dict) else batch
+            once(step, own)  # finds the memory as the one before it left it
+            seconds[name].append(once(step, own))
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 

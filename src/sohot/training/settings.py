@@ -60,7 +60,7 @@ class FitSettings:
 
     method: str = "so"
     orders: tuple[int, ...] | None = None
-    steps: int = 500
+    steps: int = 200
     optimizer: str = "sgd"
     lr: float = 0.003
     head_factor: float = 10.0

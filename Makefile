@@ -1,9 +1,9 @@
-# make install | demo | test | lint | bench | bench-cache: each does its own set-up in .venv.
+# make install | demo | toy | test | lint | bench | bench-cache: each does its own set-up in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test lint bench bench-cache clean
+.PHONY: install demo toy test lint bench bench-cache clean
 
 install: $(VENV)/.installed-dev
 
@@ -15,6 +15,9 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt
 
 demo: install
 	$(BIN)/sohot demo --out demo
+
+toy: install
+	$(BIN)/python examples/toy.py --out demo
 
 test: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto

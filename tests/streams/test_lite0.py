@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from skimage import data as photos
+from sklearn import datasets
 
 from sohot.streams import TwoStreams, create_backbone
 from sohot.streams.lite0 import _packaged_weights
-
-datasets = pytest.importorskip("sklearn.datasets")
-photos = pytest.importorskip("skimage.data")
 
 # ImageNet's classes, by number.
 PALACE, MONASTERY, CASTLE, BELL_COTE = 698, 663, 483, 442

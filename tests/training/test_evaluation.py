@@ -4,12 +4,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
+from sklearn import metrics
 
 from sohot.training import evaluate, wilson_interval
 
 
 def test_accuracies_agree_with_scikit_learn():
-    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
     generator = torch.Generator().manual_seed(0)
     logits, labels = torch.randn(200, 5, generator=generator), torch.randint(5, (200,), generator=generator)
     result, guess = evaluate(logits, labels, list("abcde")), logits.argmax(1)
@@ -21,7 +22,6 @@ def test_accuracies_agree_with_scikit_learn():
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_interval_is_that_of_scipy(counts):
-    stats = pytest.importorskip("scipy.stats", reason="scipy is not installed")
     right, count = counts
     expected = stats.binomtest(right, count).proportion_ci(0.95, method="wilson")
     low, high = wilson_interval(right, count)

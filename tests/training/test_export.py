@@ -1,14 +1,12 @@
 from types import SimpleNamespace
 
+import onnxruntime
 import pytest
 import torch
 from torch import nn
 
 from sohot.training import ExportError, export_onnx
 from sohot.training import export as export_module
-
-onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-pytest.importorskip("onnxscript", reason="onnxscript is not installed")
 
 SPEC = SimpleNamespace(size=8, channels=1)
 

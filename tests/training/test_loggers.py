@@ -1,5 +1,4 @@
 import errno
-import importlib.util
 import os
 import sys
 from types import ModuleType, SimpleNamespace
@@ -34,7 +33,6 @@ def test_going_on_drops_what_is_done_again(tmp_path):
     assert (tmp_path / "log.csv").read_text() == "step,loss\n1,1.0\n2,2.0\n3,9.0\n"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("tensorboard") is None, reason="tensorboard is not installed")
 @pytest.mark.filterwarnings("ignore:.*:DeprecationWarning")  # of tensorboard's own dependencies
 def test_tensorboard_is_written_where_it_is_installed(train, tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -55,7 +53,6 @@ def test_a_logger_that_is_not_installed_is_named(train, tmp_path, monkeypatch, n
 
 
 def test_tensorboard_needs_a_folder(train):
-    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
     with pytest.raises(ValueError, match="needs a run_dir"):
         train(loggers=("tensorboard",))
 

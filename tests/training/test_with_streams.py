@@ -1,12 +1,11 @@
-"""Training against the real streams and batches, where the stand-in model may not be like them."""
+"""Training against the real streams and batches, which the stand-in model may not be like."""
 
 import pytest
 import torch
 
+from sohot import streams
+from sohot.data import batches
 from sohot.training import FitSettings, TensorInputs, export_onnx, fit, predict_logits
-
-streams = pytest.importorskip("sohot.streams", reason="sohot.streams is not part of this tree")
-batches = pytest.importorskip("sohot.data.batches", reason="sohot.data is not part of this tree")
 
 SOURCE, TARGET = torch.randn(12, 1, 16, 16), torch.randn(6, 1, 16, 16)
 SOURCE_LABELS, TARGET_LABELS = torch.arange(12) % 3, torch.arange(6) % 3

@@ -75,7 +75,7 @@ class Drawing:
             for one in self.dropped:
                 sides[one.side] += 1
             counted = ", ".join(f"{count} of {side}" for side, count in sides.items())
-            self.notes.append(f"dropped {len(self.dropped)} files that repeat others: {counted}")
+            self.notes.append(f"files dropped because they repeat others: {counted}")
         return Split(
             self.protocol,
             self.dataset.name,

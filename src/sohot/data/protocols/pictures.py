@@ -36,7 +36,7 @@ class Pictures:
     def take(self, shots: int, seed: int, among: Iterable[int]) -> list[int]:
         """Draw `shots` different pictures of each class out of some rows, or what a class has."""
         different: dict[tuple[int, str], int] = {}
-        for row in among:
+        for row in sorted(among, key=self.images.name):  # of copies the one whose name comes first
             different.setdefault((self.images.labels[row], self.contents[row]), row)
         return sorted(shot_rows(self.images, shots, seed, different.values()))
 

@@ -62,7 +62,7 @@ def test_augmentation_does_not_depend_on_threads(images: LabelledImages) -> None
 def test_the_next_batches_are_read_while_one_is_used(images: LabelledImages, monkeypatch: pytest.MonkeyPatch) -> None:
     read, enough = [], threading.Event()
 
-    def count(_images: LabelledImages, row: int, _spec: InputSpec) -> torch.Tensor:
+    def count(_images: LabelledImages, row: int, *_: object) -> torch.Tensor:
         read.append(row)
         if len(read) == 6:
             enough.set()

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -92,10 +92,9 @@ def convert(image: Image.Image, channels: int = 3) -> Image.Image:
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # damaged notes of the camera must not cost the picture
-        return image
+    with suppress(Exception):  # damaged notes of the camera must not cost the picture
+        ImageOps.exif_transpose(image, in_place=True)  # otherwise it copies images that stand upright
+    return image
 
 
 def _on_white(image: Image.Image) -> Image.Image:

@@ -16,11 +16,17 @@ from .workers import default_workers
 Rows = Sequence[int] | Tensor
 
 
-def load_image(images: LabelledImages, row: int, spec: InputSpec, augment: torch.Generator | None = None) -> Tensor:
-    """Read one image as the network wants it: (channels, size, size)."""
+def load_image(
+    images: LabelledImages,
+    row: int,
+    spec: InputSpec,
+    augment: torch.Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Read one image as the network wants it: (channels, size, size), into `out` if given."""
     # Twice the size that is needed leaves the quality of the final resizing to Pillow's own filter.
     image = read_item(images, row, spec.channels, at_least=2 * spec.resize)
-    return to_tensor(image, spec, augment)
+    return to_tensor(image, spec, augment, out)
 
 
 def load_batch(
@@ -49,13 +55,20 @@ def load_batch(
     # Each image gets a generator of its own, seeded here: threads must not draw from one in the order they happen on.
     seeds = None if augment is None else torch.randint(2**62, (len(wanted),), generator=augment).tolist()
 
-    def load(place: int) -> Tensor:
-        generator = None if seeds is None else torch.Generator().manual_seed(seeds[place])
-        return load_image(images, wanted[place], spec, generator)
+    batch = _empty(len(wanted), spec)
 
-    places = range(len(wanted))
-    loaded = list(map(load, places) if pool is None else pool.map(load, places))
-    return torch.stack(loaded) if loaded else torch.empty(0, spec.channels, spec.size, spec.size)
+    def load(place: int) -> None:
+        generator = None if seeds is None else torch.Generator().manual_seed(seeds[place])
+        load_image(images, wanted[place], spec, generator, batch[place])
+
+    for _ in map(load, range(len(wanted))) if pool is None else pool.map(load, range(len(wanted))):
+        pass  # an image that cannot be read ends it here
+    return batch
+
+
+def _empty(rows: int, spec: InputSpec) -> Tensor:
+    """Make room for a batch. Images are written into it where they are decoded: stacking would copy all of them."""
+    return torch.empty(rows, spec.channels, spec.size, spec.size)
 
 
 def iter_batches(
@@ -88,16 +101,24 @@ def _read_ahead(
     images: LabelledImages, spec: InputSpec, batches: list[range], workers: int, prefetch: int
 ) -> Iterator[Tensor]:
     pool = ThreadPoolExecutor(workers, thread_name_prefix="sohot-load")
-    waiting: deque[list[Future[Tensor]]] = deque()
+    waiting: deque[tuple[Tensor, list[Future[Tensor]]]] = deque()
     try:
         for rows in batches:
-            waiting.append([pool.submit(load_image, images, row, spec) for row in rows])
+            batch = _empty(len(rows), spec)
+            read = [pool.submit(load_image, images, row, spec, None, out) for row, out in zip(rows, batch, strict=True)]
+            waiting.append((batch, read))
             if len(waiting) > prefetch:
-                yield torch.stack([future.result() for future in waiting.popleft()])
+                yield _finished(*waiting.popleft())
         while waiting:
-            yield torch.stack([future.result() for future in waiting.popleft()])
+            yield _finished(*waiting.popleft())
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _finished(batch: Tensor, read: list[Future[Tensor]]) -> Tensor:
+    for future in read:
+        future.result()
+    return batch
 
 
 class ImageInputs:

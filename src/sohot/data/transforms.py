@@ -28,7 +28,9 @@ class _Crop(NamedTuple):
     mirrored: bool = False
 
 
-def to_tensor(image: Image.Image, spec: InputSpec, augment: torch.Generator | None = None) -> Tensor:
+def to_tensor(
+    image: Image.Image, spec: InputSpec, augment: torch.Generator | None = None, out: Tensor | None = None
+) -> Tensor:
     """Resize the shorter side, cut out the centre and normalise.
 
     Args:
@@ -36,6 +38,7 @@ def to_tensor(image: Image.Image, spec: InputSpec, augment: torch.Generator | No
         spec: What the network wants.
         augment: If given, a random crop (at least 60 % of the area) and a random mirroring, both drawn from this
             generator, take the place of the centre.
+        out: If given, the tensor is written there: a row of a batch, say.
 
     Returns:
         float32 tensor of shape (channels, size, size).
@@ -45,15 +48,26 @@ def to_tensor(image: Image.Image, spec: InputSpec, augment: torch.Generator | No
         >>> to_tensor(Image.new("L", (4, 3), 255), spec)
         tensor([[[1., 1.], [1., 1.]]])
     """
+    image = fit_image(image, spec, augment)
+    pixels = torch.from_numpy(np.array(image)).view(spec.size, spec.size, spec.channels)
+    values = torch.empty(spec.channels, spec.size, spec.size) if out is None else out
+    # Channel by channel and in place: several times as fast as arithmetic along a last dimension of three.
+    values.copy_(pixels.permute(2, 0, 1).contiguous())
+    mean, std = (torch.tensor(numbers).view(-1, 1, 1) for numbers in (spec.mean, spec.std))
+    return values.mul_(1 / (255 * std)).sub_(mean / std)
+
+
+def fit_image(image: Image.Image, spec: InputSpec, augment: torch.Generator | None = None) -> Image.Image:
+    """Bring an image to the size and the channels that a network wants; `to_tensor` says how."""
     image = convert(image, spec.channels)
     crop = _centre(*image.size, spec) if augment is None else _random(*image.size, augment)
-    # Resizing the visible part alone gives the pixels of "resize, then crop" and stays small for a very long image.
-    image = image.resize((spec.size, spec.size), _RESAMPLING[spec.interpolation], box=crop[:4])
-    if crop.mirrored:
-        image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    pixels = torch.from_numpy(np.asarray(image, dtype=np.float32)).view(spec.size, spec.size, spec.channels)
-    mean, std = torch.tensor(spec.mean), torch.tensor(spec.std)
-    return ((pixels / 255 - mean) / std).permute(2, 0, 1).contiguous()
+    left, top, right, bottom = crop[:4]
+    if right - left == bottom - top == spec.size and left == int(left) and top == int(top):
+        image = image.crop((int(left), int(top), int(right), int(bottom)))  # what resizing to the same size gives
+    else:
+        # Resizing the visible part alone gives the pixels of "resize, then crop" and stays small for a long image.
+        image = image.resize((spec.size, spec.size), _RESAMPLING[spec.interpolation], box=crop[:4])
+    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if crop.mirrored else image
 
 
 def _centre(width: int, height: int, spec: InputSpec) -> _Crop:

@@ -1,0 +1,174 @@
+"""How fast images are read, beside a plain Pillow loop; how that grows with threads; and what the cache saves.
+
+    python benchmarks/loading.py [--quick] [--images N]
+
+Reads Office-31 (SOHOT_OFFICE31, or ../shared/data/office31 beside the repository) where it is there, and large
+photographs that it makes. Every comparison is a ratio within one run, measured in turns: rates per core by processor
+time, so that other work on the machine does not matter; growth with threads by the best wall time.
+Writes benchmarks/results/loading-cpu.md.
+"""
+
+import argparse
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import PIL
+import torch
+from PIL import Image
+from timing import table
+from torch import nn
+
+from sohot.data import InputSpec, LabelledImages, iter_batches
+from sohot.data.datasets import open_dataset
+from sohot.data.protocols import paper_split
+from sohot.data.readers import read_item
+from sohot.data.transforms import fit_image
+from sohot.streams.trunk_cache import cache_trunk
+
+RESULTS = Path(__file__).parent / "results" / "loading-cpu.md"
+OFFICE31 = Path(os.environ.get("SOHOT_OFFICE31", Path(__file__).parents[2] / "shared" / "data" / "office31"))
+SPEC = InputSpec(size=224, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), resize=256)
+BATCH = 32
+
+
+def pillow_picture(file: Path) -> Image.Image:
+    """What one writes without a library: open, resize the shorter side, cut out the centre."""
+    with Image.open(file) as opened:
+        image = opened.convert("RGB")
+    scale = SPEC.resize / min(image.size)
+    size = round(image.width * scale), round(image.height * scale)
+    image = image.resize(size, Image.Resampling.BICUBIC)
+    left, top = (size[0] - SPEC.size) // 2, (size[1] - SPEC.size) // 2
+    return image.crop((left, top, left + SPEC.size, top + SPEC.size))
+
+
+def pillow_bytes(images: LabelledImages) -> None:
+    for file in images.files:
+        np.asarray(pillow_picture(file))
+
+
+def pillow_tensors(images: LabelledImages) -> None:
+    """The same as batches of normalised tensors."""
+    mean, std = (torch.tensor(numbers).view(3, 1, 1) for numbers in (SPEC.mean, SPEC.std))
+    for start in range(0, len(images), BATCH):
+        pictures = [np.array(pillow_picture(file)) for file in images.files[start : start + BATCH]]
+        torch.stack([(torch.from_numpy(each).permute(2, 0, 1) / 255 - mean) / std for each in pictures])
+
+
+def our_bytes(images: LabelledImages) -> None:
+    for row in range(len(images)):
+        np.asarray(fit_image(read_item(images, row, at_least=2 * SPEC.resize), SPEC))
+
+
+def our_tensors(images: LabelledImages, workers: int) -> None:
+    for _ in iter_batches(images, SPEC, BATCH, workers):
+        pass
+
+
+def measure(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, tuple[float, float]]:
+    """Least processor and wall seconds of each way, taken in turns after a first round that warms up."""
+    best = dict.fromkeys(ways, (float("inf"), float("inf")))
+    for number in range(rounds + 1):
+        for name, way in ways.items():
+            wall, processor = time.perf_counter(), time.process_time()
+            way()
+            taken = time.process_time() - processor, time.perf_counter() - wall
+            if number:
+                best[name] = min(best[name][0], taken[0]), min(best[name][1], taken[1])
+    return best
+
+
+def compare(images: LabelledImages, rounds: int, most: int) -> tuple[list[str], str]:
+    threads = [count for count in (1, 2, 4, 8, 16) if count <= most]
+    ways: dict[str, Callable[[], None]] = {
+        "decode and resize: Pillow loop": partial(pillow_bytes, images),
+        "decode and resize: sohot": partial(our_bytes, images),
+        "to batches of tensors: Pillow loop": partial(pillow_tensors, images),
+        **{f"to batches of tensors: sohot, threads: {count}": partial(our_tensors, images, count) for count in threads},
+    }
+    taken = measure(ways, rounds)
+    rows = []
+    per_core = {}
+    for name, (processor, wall) in taken.items():
+        rival = taken[f"{name.split(':')[0]}: Pillow loop"]
+        per_core[name] = rival[0] / processor
+        rows.append([name, f"{len(images) / wall:.0f}", f"{per_core[name]:.2f}", f"{rival[1] / wall:.2f}"])
+    one, tensors = [per_core[name] for name in ways if "sohot" in name][:2]
+    walls = {count: taken[f"to batches of tensors: sohot, threads: {count}"][1] for count in threads}
+    grown = ", ".join(f"{count}: {walls[1] / wall:.2f}" for count, wall in walls.items())
+    said = f"per core, decode and resize: {one:.2f}  to tensors: {tensors:.2f}  growth with threads: {grown}"
+    return table(["way", "images/s here", "rate per core / Pillow's", "rate / Pillow's"], rows), said
+
+
+def cached(images: LabelledImages) -> tuple[list[str], float]:
+    """The first epoch reads files and fills the cache, the second takes its batches from there."""
+    start = time.perf_counter()
+    whole = cache_trunk(nn.Identity(), iter_batches(images, SPEC, BATCH), len(images))
+    first = time.perf_counter() - start
+    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
+    start = time.perf_counter()
+    for rows in order.split(BATCH):
+        whole[rows]
+    second = time.perf_counter() - start
+    rows = [
+        ["first, from files", f"{len(images) / first:.0f}"],
+        ["second, from the cache", f"{len(images) / second:.0f}"],
+    ]
+    return table(["epoch", "images/s here"], rows), first / second
+
+
+def office(count: int) -> LabelledImages | None:
+    if not OFFICE31.is_dir():
+        return None
+    images = paper_split(open_dataset("office31", OFFICE31), "A-W", 1).sides["target_test"]
+    return images.subset(range(0, len(images), max(1, len(images) // count)))
+
+
+def large_photographs(folder: Path, count: int) -> LabelledImages:
+    """Soft shapes at the size of a phone's picture: 2000 × 1500, JPEG."""
+    random = np.random.default_rng(0)
+    files = []
+    for number in range(count):
+        small = Image.fromarray(random.integers(0, 255, (60, 80, 3), dtype=np.uint8))
+        files.append(folder / f"{number}.jpg")
+        small.resize((2000, 1500), Image.Resampling.BICUBIC).save(files[-1], quality=90)
+    return LabelledImages(files, [0] * count, ["made"], folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few images and rounds; not saved")
+    parser.add_argument("--images", type=int, default=200, help="how many images of Office-31")
+    arguments = parser.parse_args()
+    rounds, most = (2, 2) if arguments.quick else (5, len(os.sched_getaffinity(0)))
+    torch.set_num_threads(1)
+    report = [
+        "# Reading images on a CPU",
+        "",
+        "Command: `python benchmarks/loading.py`. Ratios within one run, in turns; images/s depend on the machine and",
+        "on what else it does. Per core: by processor time.",
+        f"Python {platform.python_version()}, torch {torch.__version__}, Pillow {PIL.__version__}, {most} cores.",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        made = large_photographs(Path(folder), 6 if arguments.quick else 24)
+        sets = {"Office-31, 256 × 256": office(arguments.images), "made photographs, 2000 × 1500": made}
+        for title, images in sets.items():
+            if images is None:
+                continue
+            lines, said = compare(images, rounds, most)
+            epochs, saved = cached(images)
+            report += ["", f"## {title}, {len(images)} images", "", *lines, "", *epochs, ""]
+            report += [f"{said}  second epoch: {saved:.0f} times the first"]
+    print("\n".join(report))
+    if not arguments.quick:
+        RESULTS.write_text("\n".join(report) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

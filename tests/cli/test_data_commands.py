@@ -110,6 +110,15 @@ def test_fetch_says_where_to_get_it(tmp_path: Path) -> None:
     assert content["sources"][0]["page"].startswith("https://")
 
 
+def test_fetch_says_where_to_get_it_even_if_a_download_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = sources.Source("X", "free", "", (Download("http://127.0.0.1:9/x", "x.bin", "md5:0"),), ("Unpack it.",))
+    monkeypatch.setitem(sources.SOURCES, "digits", (broken,))
+    monkeypatch.setattr("sohot.data.fetch.time.sleep", lambda _: None)
+    result = run("fetch", "digits", "--to", tmp_path)
+    assert isinstance(result.exception, ConnectionError)
+    assert "2. Unpack it." in result.stdout
+
+
 def test_fetch_takes_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x.bin").write_bytes(b"")
     download = Download("http://127.0.0.1:9/x", "x.bin", "md5:d41d8cd98f00b204e9800998ecf8427e")
@@ -117,4 +126,6 @@ def test_fetch_takes_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sources.SOURCES, "digits", (source,))
     result = run("fetch", "digits", "--to", tmp_path)
     assert result.exit_code == 0
+    assert "1. Fetched by this command: http://127.0.0.1:9/x" in result.stdout
+    assert f"then: sohot data check digits {tmp_path}" in result.stdout
     assert f"fetched: {tmp_path / 'x.bin'}" in result.stdout

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -101,20 +101,24 @@ def fetch(
     """Download a data set where that is allowed and a link is stable; otherwise say where to get it."""
     root = Path(name) if to is None else to
     sources = dataset_sources(name)
-    files = []
+    if not as_json:  # first, so that a download that fails does not hide the rest
+        _print_sources(sources, root)
     with _progress(quiet) as progress:
-        for download in (each for source in sources for each in source.downloads):
-            files.append(str(fetch_file(download, root, progress=progress)))
+        files = [str(fetch_file(each, root, progress=progress)) for source in sources for each in source.downloads]
     if as_json:
         _print_json({"dataset": name, "files": files, "sources": [_source(source, root) for source in sources]})
-        return
+    else:
+        for file in files:
+            typer.echo(f"fetched: {file}")
+        typer.echo(f"then: sohot data check {name} {root}")
+
+
+def _print_sources(sources: Sequence[Source], root: Path) -> None:
     for source in sources:
         typer.echo(f"{source.title}; terms: {source.terms}" + (f"; page: {source.page}" if source.page else ""))
-        for download in source.downloads:
-            typer.echo(f"  fetched: {root / download.file}")
-        for number, step in enumerate(_source(source, root)["steps"], start=1):
+        steps = [f"Fetched by this command: {download.url}" for download in source.downloads]
+        for number, step in enumerate([*steps, *_source(source, root)["steps"]], start=1):
             typer.echo(f"  {number}. {step}")
-    typer.echo(f"Then: sohot data check {name} {root}")
 
 
 def _open(name: str, root: Path, classes: Path | None, options: list[str] | None) -> DataSet:

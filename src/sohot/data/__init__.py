@@ -1,6 +1,8 @@
 """Images on disk and in memory: folders, choice of labelled ones, batches."""
 
 from .batches import BalancedBatches
+from .check import CheckReport, check_dataset
+from .datasets import DataSet, dataset_names, open_dataset, read_class_table
 from .decode import UnreadableImage, read_image
 from .digits import font_digits, handwritten_digits
 from .folders import ClassMismatchError, FolderScan, common_classes, scan_folder
@@ -13,18 +15,24 @@ from .walk import LeftOut
 
 __all__ = [
     "BalancedBatches",
+    "CheckReport",
     "ClassMismatchError",
+    "DataSet",
     "FolderScan",
     "ImageInputs",
     "InputSpec",
     "LabelledImages",
     "LeftOut",
     "UnreadableImage",
+    "check_dataset",
     "common_classes",
+    "dataset_names",
     "font_digits",
     "handwritten_digits",
     "iter_batches",
     "load_batch",
+    "open_dataset",
+    "read_class_table",
     "read_image",
     "scan_folder",
     "short_classes",

@@ -71,9 +71,8 @@ def fetch_file(
             if attempt + 1 == tries:
                 kept = partial.stat().st_size if partial.exists() else 0
                 reason = getattr(error, "reason", None) or error
-                raise DownloadError(
-                    f"{download.url}: {reason}; {kept} bytes are kept in {partial.name}, the same command goes on there"
-                ) from None
+                goes_on = f"; {kept} bytes are kept in {partial.name}, the same command goes on there" if kept else ""
+                raise DownloadError(f"{download.url}: {reason}{goes_on}") from None
             time.sleep(pause * 2**attempt)
     try:
         _check(download, partial, "what was received is not the file that was wanted")

@@ -54,7 +54,7 @@ def to_tensor(
     # Channel by channel and in place: several times as fast as arithmetic along a last dimension of three.
     values.copy_(pixels.permute(2, 0, 1).contiguous())
     mean, std = (torch.tensor(numbers).view(-1, 1, 1) for numbers in (spec.mean, spec.std))
-    return values.mul_(1 / (255 * std)).sub_(mean / std)
+    return values.div_(255).sub_(mean).div_(std)
 
 
 def fit_image(image: Image.Image, spec: InputSpec, augment: torch.Generator | None = None) -> Image.Image:

@@ -42,7 +42,7 @@ class LabelledImages:
     reader: str = "image"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "files", tuple(Path(file) for file in self.files))
+        object.__setattr__(self, "files", tuple(file if isinstance(file, Path) else Path(file) for file in self.files))
         object.__setattr__(self, "labels", tuple(int(label) for label in self.labels))
         object.__setattr__(self, "classes", tuple(self.classes))
         if len(self.files) != len(self.labels):

@@ -34,15 +34,16 @@ def check_leaks(sides: Mapping[str, LabelledImages]) -> None:
 def find_leaks(sides: Mapping[str, LabelledImages]) -> Iterator[tuple[str, str, str, str, str]]:
     """Give (side, file, side, file, how they are the same) for each image whose like is on an earlier side."""
     contents = content_keys(list(sides.values()))
-    seen: dict[tuple[str, str], tuple[str, str]] = {}
+    seen: dict[tuple[str, str], tuple[str, int]] = {}
     for (side, images), keys in zip(sides.items(), contents, strict=True):
-        mine: dict[tuple[str, str], tuple[str, str]] = {}
+        mine: dict[tuple[str, str], tuple[str, int]] = {}
         for row, content in enumerate(keys):
             group = images.groups[row] if images.groups else ""
             signs = [("are byte-identical", content), *([(f"show the same, {group}", group)] if group else [])]
             for sign in signs:
                 if sign in seen:
-                    yield (*seen[sign], side, images.name(row), sign[0])
+                    earlier, place = seen[sign]
+                    yield earlier, sides[earlier].name(place), side, images.name(row), sign[0]
                     break
-            mine.update((sign, (side, images.name(row))) for sign in signs)
+            mine.update((sign, (side, row)) for sign in signs)
         seen = {**mine, **seen}

@@ -1,6 +1,5 @@
 """`sohot data`: look a data set over, divide it, get it."""
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,8 +16,7 @@ from ..data.datasets.sources import Source, dataset_sources
 from ..data.fetch import Progress as Report
 from ..data.fetch import fetch_file
 from ..data.protocols import PROTOCOLS, make_split, split_bytes, write_split
-
-MOST_SAID = 20
+from .output import MOST_LISTED, print_json, say
 
 data_app = typer.Typer(
     name="data", help="Check, divide and fetch data sets.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -52,7 +50,7 @@ def check(
     with _progress(quiet) as progress:
         report = check_dataset(dataset, decode=not quick, progress=progress)
     if as_json:
-        _print_json(report.as_dict())
+        print_json(report.as_dict())
     else:
         _print_report(report)
     if report.problems():
@@ -88,7 +86,7 @@ def split(
             typer.echo(f"{side}: {len(images)} images, {min(images.counts())} to {max(images.counts())} per class")
         typer.echo(f"fingerprint: {drawn.fingerprint}")
     for note in drawn.notes:
-        _say(f"note: {note}")
+        say(f"note: {note}")
 
 
 @data_app.command("fetch")
@@ -106,7 +104,7 @@ def fetch(
     with _progress(quiet) as progress:
         files = [str(fetch_file(each, root, progress=progress)) for source in sources for each in source.downloads]
     if as_json:
-        _print_json({"dataset": name, "files": files, "sources": [_source(source, root) for source in sources]})
+        print_json({"dataset": name, "files": files, "sources": [_source(source, root) for source in sources]})
     else:
         for file in files:
             typer.echo(f"fetched: {file}")
@@ -149,22 +147,14 @@ def _print_report(report: CheckReport) -> None:
             f"{repeats[domain]} repeats"
         )
     for kind, sentences in (("note", report.remarks()), ("wrong", report.problems())):
-        for sentence in sentences[:MOST_SAID]:
+        for sentence in sentences[:MOST_LISTED]:
             typer.echo(f"{kind}: {sentence}")
-        if len(sentences) > MOST_SAID:
-            typer.echo(f"{kind}: … and {len(sentences) - MOST_SAID} more; --json has all")
+        if len(sentences) > MOST_LISTED:
+            typer.echo(f"{kind}: … and {len(sentences) - MOST_LISTED} more; --json has all")
     if not report.problems():
         typer.echo(
             "nothing is wrong" if report.decoded else "nothing is wrong with the counts; images were not decoded"
         )
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, allow_nan=False))
-
-
-def _say(sentence: str) -> None:
-    typer.echo(sentence, err=True)
 
 
 @contextmanager
@@ -183,6 +173,6 @@ def _progress(quiet: bool) -> Iterator[Report | None]:
                 tasks[stage] = bars.add_task(stage, total=of)
             bars.update(tasks[stage], completed=done, total=of)
             if done >= of and not console.is_terminal:
-                _say(f"{stage}: {of} done")
+                say(f"{stage}: {of} done")
 
         yield report

@@ -48,6 +48,14 @@ def test_no_images_give_no_batches(images: LabelledImages) -> None:
     assert list(iter_batches(images.subset([]), SPEC, 4, 2)) == []
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_images_can_be_read_in_inference_mode(images: LabelledImages, workers: int) -> None:
+    expected = load_batch(images, range(len(images)), SPEC)
+    with torch.inference_mode():
+        assert torch.equal(torch.cat(list(iter_batches(images, SPEC, 2, workers))), expected)
+        assert torch.equal(ImageInputs(images, SPEC, workers).batch(torch.arange(len(images))), expected)
+
+
 def test_augmentation_does_not_depend_on_threads(images: LabelledImages) -> None:
     def load(seed: int, pool: ThreadPoolExecutor | None = None) -> torch.Tensor:
         return load_batch(images, range(10), SPEC, torch.Generator().manual_seed(seed), pool)

@@ -68,7 +68,8 @@ def load_batch(
 
 def _empty(rows: int, spec: InputSpec) -> Tensor:
     """Make room for a batch. Images are written into it where they are decoded: stacking would copy all of them."""
-    return torch.empty(rows, spec.channels, spec.size, spec.size)
+    with torch.inference_mode(False):  # the mode is a thread's own: other threads could not write into its tensors
+        return torch.empty(rows, spec.channels, spec.size, spec.size)
 
 
 def iter_batches(

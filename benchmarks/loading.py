@@ -2,7 +2,7 @@
 
     python benchmarks/loading.py [--quick] [--images N]
 
-Reads Office-31 (SOHOT_OFFICE31, or ../shared/data/office31 beside the repository) where it is there, and large
+Reads Office-31 (the folder named by SOHOT_OFFICE31) where it is there, and large
 photographs that it makes. Every comparison is a ratio within one run, measured in turns: rates per core by processor
 time, so that other work on the machine does not matter; growth with threads by the best wall time.
 Writes benchmarks/results/loading-cpu.md.

@@ -133,8 +133,8 @@ def report(seconds: dict[str, float], making: float, difference: float, options:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--images", type=int, default=96)
-    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--images", type=int, default=128)
+    parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
     with TemporaryDirectory() as folder:

@@ -99,6 +99,7 @@ def fetch(
     """Download a data set where that is allowed and a link is stable; otherwise say where to get it."""
     root = Path(name) if to is None else to
     sources = dataset_sources(name)
+    root.mkdir(parents=True, exist_ok=True)  # the steps below unpack into it
     if not as_json:  # first, so that a download that fails does not hide the rest
         _print_sources(sources, root)
     with _progress(quiet) as progress:

@@ -29,7 +29,7 @@ class Terminated(BaseException):
 
 
 def describe_end(error: BaseException) -> tuple[int, str] | None:
-    """Give the exit code of an error and the sentence for it; None for one that nobody foresaw.
+    """Give the exit code of an error and the sentence for it; None for one to be shown with its traceback.
 
     >>> describe_end(ValueError("lr must be above 0, got -1"))
     (2, 'lr must be above 0, got -1')
@@ -66,6 +66,12 @@ def _describe_failure(error: BaseException) -> tuple[int, str] | None:
         return WRONG, sentence
     if isinstance(error, OSError):
         return FAILED, sentence
+    if isinstance(error, Exception):
+        kind = type(error).__name__
+        return (
+            FAILED,
+            f"unexpected {kind}: {sentence}; please report it, with what {DEBUG}=1 in front of the command shows",
+        )
     return None
 
 

@@ -88,7 +88,7 @@ class ScatterAlignment(nn.Module):
         self.feature_scale = check_choice(feature_scale, FEATURE_SCALES, "feature_scale")
         self.check_values = check_values
         if class_weights is not None:
-            check_choice(class_weights, CLASS_WEIGHTS, "class_weights")
+            check_choice(class_weights, CLASS_WEIGHTS, "class_weights, where given,")
         self.class_weights = class_weights
         self.weights = (
             ClassWeights(len(self.orders), self._num_groups, self.alpha1, self.alpha2)
@@ -211,6 +211,8 @@ class ScatterAlignment(nn.Module):
             target_labels = _zeros_for(target)
         elif source_labels is None or target_labels is None:
             raise ValueError("source_labels and target_labels are needed unless scope='marginal'")
+        if not isinstance(source, (Tensor, list, tuple)):
+            raise TypeError(f"source must be a torch.Tensor or a list of them, got {type(source).__name__}")
         if not isinstance(source, Tensor):
             if source_domains is not None:
                 raise ValueError("source_domains belongs to one tensor of several sources, but source is a list")

@@ -14,6 +14,10 @@ from ..training.settings import FitSettings
 from .options import convert, flag, option
 
 CACHES = ("memory", "disk", "off")
+_METHODS = (
+    "s: source labels alone; t: target labels alone; s+t: both, nothing aligned; m: whole domains aligned; so, to, fo: "
+    "class scatters of order 2, 3, 4 aligned, also in sums (so+to); with +zeta a weight per class is learned."
+)
 DATA, NETWORK, METHOD, TRAINING, MACHINE, RUN = "Data", "Network", "Method", "Training", "Machine", "Run"
 _DEFAULT = FitSettings()
 
@@ -57,7 +61,7 @@ class RunConfig:
     norm_bound: float | None = option(None, NETWORK, "Bound τ on the squared norm of features.")
     projection: int | None = option(None, NETWORK, "Bring the features of both streams to this size.")
 
-    method: str = option(_DEFAULT.method, METHOD, "s, t, s+t, m, or a sum of so, to, fo, with +zeta or without.")
+    method: str = option(_DEFAULT.method, METHOD, _METHODS)
     orders: tuple[int, ...] | None = option(None, METHOD, "Orders to align in place of the method's, as 2,3.")
     sigma1: float | tuple[float, ...] = option(_DEFAULT.sigma1, METHOD, "Weight of the scatters, or one per order.")
     sigma2: float = option(_DEFAULT.sigma2, METHOD, "Weight of the means.")

@@ -20,6 +20,8 @@ def describe_run(folder: Path) -> dict[str, Any]:
     Returns:
         state, method, data, classes, accuracy (None without test), network, settings, versions and command.
     """
+    if not folder.exists():
+        raise FileNotFoundError(f"{folder}: there is no such run folder")
     if not (folder / DESCRIPTION).is_file():
         raise FileNotFoundError(f"{folder} is not the folder of a run: it has no {DESCRIPTION}")
     description = read_description(folder / DESCRIPTION)
@@ -32,10 +34,10 @@ def describe_run(folder: Path) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"{folder} holds a run that was not made by `sohot fit`") from None
     finished = report is not None and done >= steps
-    resume = f"; go on by: sohot fit --out {folder} --resume"
+    state = f"{done} of {steps} steps done; go on" if done < steps else f"trained, {steps} steps, but not tested; do so"
     return {
         "run": str(folder),
-        "state": f"finished, {steps} steps" if finished else f"{done} of {steps} steps done{resume}",
+        "state": f"finished, {steps} steps" if finished else f"{state} by: sohot fit --out {folder} --resume",
         "step": done,
         "method": settings["method"],
         "data": report and report["data"],

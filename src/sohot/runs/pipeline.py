@@ -13,6 +13,7 @@ import torch
 
 from ..data import LabelledImages
 from ..streams import TwoStreams
+from ..streams.registry import find_builder
 from ..training import ChangedRun, FitSettings, fit
 from ..training.checkpoint import read_description
 from ..training.files import write_json
@@ -58,6 +59,9 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None) -> dict[str, Any]
     began = time.perf_counter()
     watcher = watcher or Watcher()
     out = require_folder(config)
+    for name in (config.backbone, config.source_backbone):  # before the images are looked through
+        if name is not None:
+            find_builder(name)
     device = choose_device(config.device)
     data = gather(config, watcher.progress)
     watcher.data(data)

@@ -69,10 +69,11 @@ def create_backbone(
     """
     file = None if weights is None else Path(weights)
     options = BackboneOptions(name, file, pretrained, channels, tap, dropout, size)
-    return _builder(name)(options)
+    return find_builder(name)(options)
 
 
-def _builder(name: str) -> Builder:
+def find_builder(name: str) -> Builder:
+    """Look up what builds a backbone; a ValueError names the choices."""
     if is_own(name):
         return build_own
     if name.startswith(PREFIX):

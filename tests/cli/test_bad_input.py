@@ -64,9 +64,19 @@ def test_test_images_of_unknown_classes(sohot, domains, tmp_path):
     assert sohot(*options, "--leave-out", "--json").json["accuracy"]["rows"] == 8
 
 
-def test_images_both_trained_and_tested_on_are_told_of(sohot, domains, tmp_path):
+def test_images_that_train_do_not_test(sohot, domains, tmp_path):
     options = ("fit", *domains.options(), "--steps", 2, "--target-test", domains.target, "--out", tmp_path / "run")
-    assert "15 images are both trained and tested on" in sohot(*options).err
+    assert "15 images byte-identical to images that train; nothing was left to test on" in sohot(*options).err
+
+
+def test_copies_of_training_images_do_not_test(sohot, domains, tmp_path):
+    for kind in domains.target.iterdir():
+        for file in sorted(kind.iterdir()):
+            (kind / f"copy of {file.name}").write_bytes(file.read_bytes())
+    ended = fit(sohot, domains, tmp_path / "run", "--json")
+    found = ended.json["data"]["notes"]
+    assert any("byte-identical to images that train" in note for note in found)
+    assert ended.json["data"]["test"]["images"] + ended.json["data"]["target"]["images"] < 30
 
 
 def test_fewer_images_than_shots(sohot, domains, tmp_path):

@@ -1,11 +1,12 @@
 """The images of a run: found in their folders, brought to the same classes, and divided in training and test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..data import ClassMismatchError, LabelledImages, LeftOut, common_classes, scan_folder, short_classes, take_shots
+from ..data.contents import content_keys
 from ..data.names import enumerate_words, printable
 from .config import RunConfig
 
@@ -85,10 +86,12 @@ def gather(config: RunConfig, progress: Progress | None = None) -> RunData:
     train, test = _divide(target, test, config, method.uses_target, notes)
     if source is not None and config.source_shots is not None:
         source = _limit(source, config.source_shots, config.seed, notes)
+    trained = [source if method.uses_source else None, train if method.uses_target else None]
+    test = _unseen(test, [images for images in trained if images is not None], notes)
     return RunData(
         classes=target.classes,
-        source=source if method.uses_source else None,
-        target=train if method.uses_target else None,
+        source=trained[0],
+        target=trained[1],
         test=test,
         left_out=left_out,
         notes=notes,
@@ -130,15 +133,25 @@ def _divide(
             notes.append("all target images train: nothing was left to test on")
         return train, rest if len(rest) else None
     if test is not None:
-        same = {file.resolve() for file in target.files} & {file.resolve() for file in test.files}
-        if same and trains:
-            notes.append(f"{len(same)} images are both trained and tested on: the accuracy is too good to be true")
         return target, test
     if not trains:
         notes.append("the method does not learn from the target, so all target images test")
         return target, target
     notes.append("all target images train: nothing was left to test on (see --shots and --target-test)")
     return target, None
+
+
+def _unseen(test: LabelledImages | None, trained: Sequence[LabelledImages], notes: list[str]) -> LabelledImages | None:
+    """Leave out test images that are byte-identical to one that trains: to know them again proves nothing."""
+    if test is None:
+        return None
+    *known, own = content_keys([*trained, test])
+    seen = {key for keys in known for key in keys}
+    rows = [row for row, key in enumerate(own) if key not in seen]
+    if copies := len(test) - len(rows):
+        rest = "" if rows else "; nothing was left to test on"
+        notes.append(f"left out of the test: {copies} images byte-identical to images that train{rest}")
+    return test.subset(rows) if rows else None
 
 
 def _limit(source: LabelledImages, shots: int, seed: int, notes: list[str]) -> LabelledImages:

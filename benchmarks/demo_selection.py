@@ -118,7 +118,8 @@ def main() -> None:
         *tables(scores, options.splits),
         best_shared(scores, options.splits),
         "Order r has the weight σ / 100^(r − 2); of the factors 1, 10 and 100 the last did best on two development "
-        "splits.",
+        "splits",
+        "(probed by hand before this run, not by the command above).",
         "",
         f"torch {torch.__version__}, Python {platform.python_version()}, one thread for each network, "
         f"{time.perf_counter() - began:.0f} s.",

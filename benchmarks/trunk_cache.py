@@ -126,7 +126,7 @@ def report(seconds: dict[str, float], making: float, difference: float, options:
         *(f"| {name} | {value:.1f} | {base / value:.2f} |" for name, value in seconds.items()),
         "",
         f"Making the cache took {making:.1f} s, once. Features with it differ from those without by {difference:.1e}",
-        "(relative). By operations alone the limit is about 5.6.",
+        "(relative). By operations alone it would be about 5.6.",
     ]
     return "\n".join(lines) + "\n"
 

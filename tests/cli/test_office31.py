@@ -1,15 +1,8 @@
 """Real folders; skipped where the data set is not there."""
 
-import os
-from pathlib import Path
+from real_data import OFFICE31, needs_office31
 
-import pytest
-
-OFFICE31 = Path(os.environ.get("SOHOT_OFFICE31", Path(__file__).parents[3] / "shared" / "data" / "office31"))
-
-pytestmark = pytest.mark.skipif(
-    not OFFICE31.is_dir(), reason="needs Office-31: set SOHOT_OFFICE31 to the folder with amazon, dslr and webcam"
-)
+pytestmark = needs_office31
 
 
 def test_dslr_to_webcam(sohot, tmp_path):

@@ -1,17 +1,11 @@
 """Real folders; skipped where the data set is not there."""
 
-import os
-from pathlib import Path
-
 import pytest
+from real_data import OFFICE31, needs_office31
 
 from sohot.data import InputSpec, common_classes, iter_batches, scan_folder, short_classes, take_shots
 
-OFFICE31 = Path(os.environ.get("SOHOT_OFFICE31", Path(__file__).parents[3] / "shared" / "data" / "office31"))
-
-pytestmark = pytest.mark.skipif(
-    not OFFICE31.is_dir(), reason="needs Office-31: set SOHOT_OFFICE31 to the folder with amazon, dslr and webcam"
-)
+pytestmark = needs_office31
 
 
 @pytest.mark.parametrize(("domain", "count"), [("amazon", 2817), ("dslr", 498), ("webcam", 795)])

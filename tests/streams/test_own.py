@@ -1,9 +1,9 @@
-import os
 import runpy
-from pathlib import Path
 
 import pytest
 import torch
+from real_data import WEIGHTS
+from skimage import data as photos
 
 from sohot._torchvision import import_torchvision
 from sohot.streams import create_backbone
@@ -44,13 +44,11 @@ number = 3
 
 def real_resnet():
     """A file with a real pre-trained ResNet-50 and its function, where there is one."""
-    folder = Path(os.environ.get("SOHOT_WEIGHTS", Path(__file__).parents[3] / "shared" / "weights"))
-    return folder / "resnet50_v1.py"
+    return WEIGHTS / "resnet50_v1.py"
 
 
 @pytest.mark.skipif(not real_resnet().is_file(), reason="no resnet50_v1.py in $SOHOT_WEIGHTS or ../shared/weights")
 def test_a_real_resnet_sees_a_cat_through_its_stages():
-    photos = pytest.importorskip("skimage.data")
     backbone = create_backbone(f"{real_resnet()}:resnet50_v1").eval()
     assert backbone.pretrained
     assert backbone.feature_size == 2048

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .decode import UnreadableImage
+from .decode import UnreadableImage, file_state, system_reason
 from .labelled import LabelledImages
 from .readers import find_reader, part_of
 from .workers import default_workers
@@ -44,19 +44,12 @@ def _key(images: LabelledImages, row: int, file_keys: dict[Path, str]) -> str:
 def _file_keys(files: Iterable[Path]) -> dict[Path, str]:
     by_size: dict[int, list[Path]] = {}
     for file in files:
-        by_size.setdefault(_size(file), []).append(file)
+        by_size.setdefault(file_state(file).st_size, []).append(file)
     keys = {same[0]: f"the only file of {size} bytes" for size, same in by_size.items() if len(same) == 1}
     doubtful = [file for same in by_size.values() if len(same) > 1 for file in same]
     with ThreadPoolExecutor(default_workers(), thread_name_prefix="sohot-hash") as pool:
         keys.update(zip(doubtful, pool.map(_hash, doubtful), strict=True))
     return keys
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError as error:
-        raise UnreadableImage(file, _words(error)) from error
 
 
 def _hash(file: Path) -> str:
@@ -66,9 +59,5 @@ def _hash(file: Path) -> str:
             while chunk := stream.read(_CHUNK):
                 digest.update(chunk)
     except OSError as error:
-        raise UnreadableImage(file, _words(error)) from error
+        raise UnreadableImage(file, system_reason(error)) from error
     return digest.hexdigest()
-
-
-def _words(error: OSError) -> str:
-    return "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror or type(error).__name__

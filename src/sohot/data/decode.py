@@ -29,6 +29,19 @@ class UnreadableImage(ValueError):  # noqa: N818  (it is the image that is at fa
         self.reason = reason
 
 
+def file_state(file: Path) -> os.stat_result:
+    """Look up size and date of a file; one that is not there is named."""
+    try:
+        return file.stat()
+    except OSError as error:
+        raise UnreadableImage(file, system_reason(error)) from error
+
+
+def system_reason(error: OSError) -> str:
+    """Say in words why the system did not give a file."""
+    return "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror or type(error).__name__
+
+
 def read_image(path: str | os.PathLike[str], channels: int = 3, *, at_least: int | None = None) -> Image.Image:
     """Read one image.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from .decode import UnreadableImage
+from .decode import UnreadableImage, file_state
 
 _UNSIGNED_BYTES = 0x08
 _lock = threading.Lock()
@@ -20,10 +20,7 @@ def read_idx(file: Path) -> npt.NDArray[np.uint8]:
     Raises:
         UnreadableImage: It is missing, cut short or no such file.
     """
-    try:
-        stat = file.stat()
-    except OSError as error:
-        raise UnreadableImage(file, "there is no such file" if not file.exists() else str(error.strerror)) from error
+    stat = file_state(file)
     with _lock:  # threads that ask at once wait for one reading
         return _read(file, stat.st_size, stat.st_mtime_ns)
 

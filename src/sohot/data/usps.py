@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from .decode import UnreadableImage
+from .decode import UnreadableImage, file_state
 
 SIDE = 16
 _Bytes = npt.NDArray[np.uint8]
@@ -24,10 +24,7 @@ def read_usps(file: Path) -> tuple[_Bytes, _Bytes]:
     Raises:
         UnreadableImage: It is missing, cut short or no such file.
     """
-    try:
-        stat = file.stat()
-    except OSError as error:
-        raise UnreadableImage(file, "there is no such file" if not file.exists() else str(error.strerror)) from error
+    stat = file_state(file)
     with _lock:
         return _read(file, stat.st_size, stat.st_mtime_ns)
 

@@ -1,20 +1,15 @@
 """The protocols on the real images; skipped where the data set is not there."""
 
 import hashlib
-import os
-from pathlib import Path
 
 import pytest
+from real_data import OFFICE31, needs_office31
 
 from sohot.data.check import check_dataset
 from sohot.data.datasets import DataSet, open_dataset
 from sohot.data.protocols import make_split, paper_split, rectified_split
 
-OFFICE31 = Path(os.environ.get("SOHOT_OFFICE31", Path(__file__).parents[4] / "shared" / "data" / "office31"))
-
-pytestmark = pytest.mark.skipif(
-    not OFFICE31.is_dir(), reason="needs Office-31: set SOHOT_OFFICE31 to the folder with amazon, dslr and webcam"
-)
+pytestmark = needs_office31
 
 
 @pytest.fixture(scope="module")

@@ -100,6 +100,13 @@ def check_not_negative(value: float, name: str) -> float:
     return float(value)
 
 
+def check_count(value: int, name: str) -> int:
+    """Require an integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    return value
+
+
 def check_choice(value: str, choices: Sequence[str], name: str) -> str:
     """Require one of a few names."""
     if value not in choices:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..functional.alignment import ESTIMATORS, Alignment, constant_weights, scatter_alignment, term_shares
-from ..functional.checks import check_choice, check_not_negative, check_orders
+from ..functional.checks import check_choice, check_count, check_not_negative, check_orders
 from .class_weights import ClassWeights, closed_form_weight, weight_penalty
 from .sources import Batch, join, one_source, several_sources
 
@@ -76,8 +76,8 @@ class ScatterAlignment(nn.Module):
         check_values: bool = True,
     ) -> None:
         super().__init__()
-        self.num_classes = _check_count(num_classes, "num_classes")
-        self.num_sources = _check_count(num_sources, "num_sources")
+        self.num_classes = check_count(num_classes, "num_classes")
+        self.num_sources = check_count(num_sources, "num_sources")
         self.orders = check_orders(orders)
         self.sigma1 = _one_per_order(sigma1, self.orders)
         self.sigma2 = check_not_negative(sigma2, "sigma2")
@@ -249,12 +249,6 @@ class ScatterAlignment(nn.Module):
 def _zeros_for(features: Tensor) -> Tensor:
     """One label 0 for each row."""
     return torch.zeros(features.shape[0], dtype=torch.int64, device=features.device)
-
-
-def _check_count(value: int, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-    return value
 
 
 def _one_per_order(sigma1: float | Sequence[float], orders: tuple[int, ...]) -> tuple[float, ...]:

@@ -16,7 +16,8 @@ from .options import convert, flag, option
 CACHES = ("memory", "disk", "off")
 _METHODS = (
     "s: source labels alone; t: target labels alone; s+t: both, nothing aligned; m: whole domains aligned; so, to, fo: "
-    "class scatters of order 2, 3, 4 aligned, also in sums (so+to); with +zeta a weight per class is learned."
+    "class scatters of order 2, 3, 4 aligned, also in sums (so+to); with +zeta a weight per class is learned. To "
+    "compare with: means, variance, ccsa, dsne, dage, supcon, l2-sp, lp-ft."
 )
 DATA, NETWORK, METHOD, TRAINING, MACHINE, RUN = "Data", "Network", "Method", "Training", "Machine", "Run"
 _DEFAULT = FitSettings()
@@ -69,6 +70,15 @@ class RunConfig:
     alpha2: float = option(_DEFAULT.alpha2, METHOD, "How strongly ζ of the means is held at 1.")
     estimator: str = option(_DEFAULT.estimator, METHOD, "plugin (the paper) or unbiased.")
     feature_scale: str = option(_DEFAULT.feature_scale, METHOD, "initial, none (the paper) or unit.")
+    rival_weight: float | None = option(None, METHOD, "Weight of a rival's loss.", shown="its paper's")
+    margin: float = option(_DEFAULT.margin, METHOD, "Margin of ccsa and dsne.")
+    temperature: float = option(_DEFAULT.temperature, METHOD, "Temperature of supcon.")
+    l2_sp: float | None = option(
+        None, METHOD, "Hold weights at where they started, this strongly.", shown="l2-sp: 0.01"
+    )
+    head_first: float | None = option(
+        None, METHOD, "Share of the steps in which the classifier learns alone.", shown="lp-ft: 0.5"
+    )
     target_weight: float | None = option(None, METHOD, "Share of the target in the cross-entropy.", shown="by images")
     head_decay: float = option(_DEFAULT.head_decay, METHOD, "λ of λ‖W‖² on the classifier.")
     coupling: float = option(_DEFAULT.coupling, METHOD, "β' of β'‖W−W*‖² for coupled classifiers.")

@@ -6,7 +6,7 @@ from .evaluation import Evaluation, evaluate, wilson_interval
 from .export import ExportError, export_onnx
 from .fit import FitResult, fit
 from .inputs import Batches, Inputs, TensorInputs
-from .methods import METHOD_NAMES, Method, method
+from .methods import METHOD_NAMES, RIVAL_NAMES, Method, method
 from .objective import Objective
 from .prediction import predict_logits
 from .progress import RichProgress
@@ -15,6 +15,7 @@ from .settings import FitSettings
 
 __all__ = [
     "METHOD_NAMES",
+    "RIVAL_NAMES",
     "Batches",
     "ChangedRun",
     "Checkpoint",

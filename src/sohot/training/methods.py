@@ -11,6 +11,9 @@ ORDER_NAMES = {"so": 2, "to": 3, "fo": 4}
 METHOD_NAMES = ("s", "t", "s+t", "m", "so", "to", "fo", "so+zeta", "to+zeta", "so+to+zeta", "so+to+fo+zeta")
 """The methods of the paper's tables. Every other sum of so, to and fo, with or without zeta, is known too."""
 
+RIVAL_NAMES = ("means", "variance", "ccsa", "dsne", "dage", "supcon", "l2-sp", "lp-ft")
+"""Methods to compare with: parts of the alignment by themselves, losses of other papers, ways of careful training."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -23,6 +26,7 @@ class Method:
         orders: Orders of the scatters that are aligned; empty without alignment.
         scope: "class" for one alignment per class, "marginal" for one of whole domains, None without alignment.
         class_weights: "learned" where ζ is learned, else None.
+        rival: Name of what it does in place of aligning scatters, one of `RIVAL_NAMES`, else None.
     """
 
     name: str
@@ -31,10 +35,11 @@ class Method:
     orders: tuple[int, ...] = ()
     scope: str | None = None
     class_weights: str | None = None
+    rival: str | None = None
 
     @property
     def aligns(self) -> bool:
-        """Whether there is an alignment loss at all."""
+        """Whether scatters are aligned."""
         return self.scope is not None
 
 
@@ -43,6 +48,7 @@ _PLAIN = {
     "t": Method("t", uses_source=False, uses_target=True),
     "s+t": Method("s+t", uses_source=True, uses_target=True),
     "m": Method("m", uses_source=True, uses_target=True, orders=(2,), scope="marginal"),
+    **{name: Method(name, uses_source=True, uses_target=True, rival=name) for name in RIVAL_NAMES},
 }
 
 
@@ -52,7 +58,9 @@ def method(name: str, orders: Sequence[int] | None = None) -> Method:
     Args:
         name: `s` (source alone), `t` (target alone), `s+t` (both, no alignment), `m` (both, whole domains aligned at
             second order), or a sum of `so`, `to` and `fo` (class scatters of order 2, 3 and 4), with `+zeta` for
-            learned class weights.
+            learned class weights. To compare with: `means` (class means alone), `variance` (the spread of classes
+            penalised, nothing aligned), `ccsa`, `dsne`, `dage`, `supcon` (see `sohot.losses.rivals`), `l2-sp` (weights
+            held at where they started), `lp-ft` (first the classifier alone, then all layers).
         orders: Orders to align in place of those in the name, for methods that align.
 
     Returns:
@@ -72,7 +80,8 @@ def method(name: str, orders: Sequence[int] | None = None) -> Method:
     found = _PLAIN.get("+".join(terms)) or _sum_of_orders(terms)
     if found is None:
         raise ValueError(
-            f"method must be one of {', '.join(METHOD_NAMES)} or another sum of so, to, fo and zeta, got {name!r}"
+            f"method must be one of {', '.join((*METHOD_NAMES, *RIVAL_NAMES))} or another sum of so, to, fo and zeta, "
+            f"got {name!r}"
         )
     if orders is None:
         return found

@@ -54,3 +54,9 @@ def require_one_input(model: nn.Module, from_trunk: bool) -> None:
         raise ValueError(
             "the method 's' trains the target stream on source images, but from_trunk gives another trunk's"
         )
+
+
+def tail_of(model: nn.Module) -> tuple[nn.Parameter, ...]:
+    """Give the parameters that are fine-tuned below the classifier."""
+    groups = as_streams(model).parameter_groups(1.0)
+    return tuple(one for group in groups if group.get("name") == "tail" for one in group["params"] if one.requires_grad)

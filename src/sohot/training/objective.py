@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ..losses import ScatterAlignment
+from ..losses import StartingPoint
+from .alignments import make_alignment
 from .methods import Method
 from .model import Output
 from .settings import FitSettings
@@ -25,6 +26,7 @@ class Objective(nn.Module):
         method: What to align.
         num_classes: Number of classes.
         settings: σ1, σ2, α1, α2, estimator, feature scale and the weight of the target.
+        start: Holds weights at where they started, for `TrainingStep`; it lives here to be saved with ζ.
 
     Example:
         >>> from collections import namedtuple
@@ -37,27 +39,14 @@ class Objective(nn.Module):
         0.6931
     """  # noqa: D415
 
-    def __init__(self, method: Method, num_classes: int, settings: FitSettings) -> None:
+    def __init__(
+        self, method: Method, num_classes: int, settings: FitSettings, start: StartingPoint | None = None
+    ) -> None:
         super().__init__()
+        self.start = start
         self.method = method
         self.target_weight = settings.target_weight
-        self.alignment = (
-            ScatterAlignment(
-                num_classes,
-                method.orders,
-                sigma1=settings.sigma1,
-                sigma2=settings.sigma2,
-                class_weights=method.class_weights,
-                alpha1=settings.alpha1,
-                alpha2=settings.alpha2,
-                scope=method.scope,
-                estimator=settings.estimator,
-                feature_scale=settings.feature_scale,
-                check_values=False,  # labels are looked at once before training, NaN shows in the loss
-            )
-            if method.scope is not None
-            else None
-        )
+        self.alignment = make_alignment(method, num_classes, settings)
 
     def forward(
         self,

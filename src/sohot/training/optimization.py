@@ -17,12 +17,13 @@ def build_optimizer(model: nn.Module, objective: nn.Module, settings: FitSetting
     """Build the optimiser of a model and of the class weights in its objective.
 
     The groups are those of the model ("tail", "head") and "zeta", each with its own learning rate. Only the tail has
-    weight decay here: the classifier's is part of the objective, and class weights are held at 1 by theirs.
+    weight decay here: the classifier's is part of the objective, and class weights are held at 1 by theirs. Weights
+    that are held at where they started are not pulled to zero as well.
     """
     groups: list[dict[str, Any]] = []
     for group in as_streams(model).parameter_groups(settings.lr, settings.head_factor):
         trained = [parameter for parameter in group["params"] if parameter.requires_grad]
-        decay = 0.0 if group.get("name") == "head" else settings.weight_decay
+        decay = 0.0 if group.get("name") == "head" or settings.start_pull() else settings.weight_decay
         groups.append({**group, "params": trained, "weight_decay": decay})
     zeta = list(objective.parameters())
     groups.append({"name": "zeta", "params": zeta, "lr": settings.zeta_lr, "weight_decay": 0.0})
@@ -35,10 +36,24 @@ def build_optimizer(model: nn.Module, objective: nn.Module, settings: FitSetting
 
 
 def set_learning_rate(optimizer: Optimizer, step: int, settings: FitSettings) -> None:
-    """Set the learning rate of every group for a step."""
-    factor = learning_rate_factor(step, settings.steps, settings.schedule, settings.warmup)
+    """Set the learning rate of every group for a step.
+
+    Where the classifier learns alone first, each of the two parts has a schedule of its own.
+    """
+    first = settings.steps_of_head()
+    alone = step < first
+    place, length = (step, first) if alone else (step - first, settings.steps - first)
+    factor = learning_rate_factor(place, length, settings.schedule, settings.warmup)
     for group in optimizer.param_groups:
-        group["lr"] = group["highest_lr"] * factor
+        group["lr"] = 0.0 if alone and group.get("name") == "tail" else group["highest_lr"] * factor
+
+
+def drop_gradients_of_tail(optimizer: Optimizer) -> None:
+    """Forget the gradients below the classifier, so that no momentum gathers while they stand still."""
+    for group in optimizer.param_groups:
+        if group.get("name") == "tail":
+            for parameter in group["params"]:
+                parameter.grad = None
 
 
 def learning_rate_factor(step: int, steps: int, schedule: str, warmup: float) -> float:

@@ -41,6 +41,12 @@ class FitSettings:
         alpha2: How strongly ζ̄ is held at 1.
         estimator: "plugin" or "unbiased", see `sohot.ScatterAlignment`.
         feature_scale: "initial", "none" or "unit", see `sohot.ScatterAlignment`.
+        rival_weight: Weight of the loss of a method to compare with; None for the one of its paper.
+        margin: Margin of `ccsa` and `dsne`.
+        temperature: Temperature of `supcon`.
+        l2_sp: How strongly fine-tuned weights are held at where they started, in place of weight decay; None for 0,
+            and for 0.01 with the method `l2-sp`.
+        head_first: Share of the steps in which the classifier learns alone; None for 0, and for 0.5 with `lp-ft`.
         target_weight: Share of the target in the cross-entropy; None for the mean over all rows of both domains.
         head_decay: λ of λ‖W‖².
         coupling: β' of β'‖W − W*‖², for two coupled classifiers.
@@ -76,6 +82,11 @@ class FitSettings:
     alpha2: float = 0.1
     estimator: str = "plugin"
     feature_scale: str = "initial"
+    rival_weight: float | None = None
+    margin: float = 1.0
+    temperature: float = 0.1
+    l2_sp: float | None = None
+    head_first: float | None = None
     target_weight: float | None = None
     head_decay: float = 2.5e-4
     coupling: float = 1e-3
@@ -109,13 +120,16 @@ class FitSettings:
         for name in ("steps", "checkpoint_every", "keep_checkpoints"):
             _check_integer(getattr(self, name), name, lowest=1)
         _check_integer(self.seed, "seed", lowest=0)
-        not_negative = ("zeta_lr", "weight_decay", "sigma2", "alpha1", "alpha2", "head_decay", "coupling")
+        not_negative = ("zeta_lr", "weight_decay", "sigma2", "alpha1", "alpha2", "head_decay", "coupling", "margin")
         for name in not_negative:
             check_not_negative(getattr(self, name), name)
-        for name in ("lr", "head_factor", "divergence_factor", "clip_norm"):
+        for name in ("rival_weight", "l2_sp"):
+            if (value := getattr(self, name)) is not None:
+                check_not_negative(value, name)
+        for name in ("lr", "head_factor", "divergence_factor", "clip_norm", "temperature"):
             if (value := getattr(self, name)) is not None and check_not_negative(value, name) == 0:
                 raise ValueError(f"{name} must be above 0, got {value}")
-        for name in ("momentum", "warmup", "target_weight"):
+        for name in ("momentum", "warmup", "target_weight", "head_first"):
             if (value := getattr(self, name)) is not None and check_not_negative(value, name) > 1:
                 raise ValueError(f"{name} must be between 0 and 1, got {value}")
         sigmas = self.sigma1 if isinstance(self.sigma1, tuple) else (self.sigma1,)
@@ -130,6 +144,21 @@ class FitSettings:
     def resolved_method(self) -> Method:
         """Look up the method, with `orders` in place of its own where given."""
         return method(self.method, self.orders)
+
+    def start_pull(self) -> float:
+        """How strongly fine-tuned weights are held at where they started."""
+        return (0.01 if self.resolved_method().rival == "l2-sp" else 0.0) if self.l2_sp is None else self.l2_sp
+
+    def steps_of_head(self) -> int:
+        """How many of the first steps train the classifier alone.
+
+        >>> FitSettings(method="lp-ft", steps=100).steps_of_head()
+        50
+        """
+        share = self.head_first
+        if share is None:
+            share = 0.5 if self.resolved_method().rival == "lp-ft" else 0.0
+        return round(share * self.steps)
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as plain numbers, strings and lists."""

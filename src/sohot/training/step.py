@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .model import Output, as_streams
+from .model import Output, as_streams, tail_of
 from .objective import Losses, Objective
 from .settings import FitSettings
 
@@ -39,6 +39,7 @@ class TrainingStep(nn.Module):
         self.head_decay = settings.head_decay
         self.coupling = settings.coupling
         self.from_trunk = settings.from_trunk
+        self._tail = tail_of(model)  # in a tuple: they belong to the model and are not registered again
 
     def forward(
         self,
@@ -59,6 +60,8 @@ class TrainingStep(nn.Module):
             output = streams(source, target, from_trunk=self.from_trunk)
         with torch.autocast(_device_type(source, target), enabled=False):
             penalty = streams.head_penalty(self.head_decay, self.coupling)
+            if self.objective.start is not None:
+                penalty = penalty + self.objective.start(self._tail)
         losses: Losses = self.objective(output, source_labels, target_labels, head_penalty=penalty)
         return losses | _report(output, source_labels, target_labels)
 

@@ -9,13 +9,14 @@ from lightning_fabric import Fabric
 from lightning_fabric.loggers.logger import Logger
 from torch import Tensor, nn
 
+from ..losses import StartingPoint
 from .checkpoint import Checkpoint, Tensors
 from .errors import CheckpointError, Diverged
 from .flatten import flatten_optimizer, restore_optimizer
 from .inputs import Batches, Domain
-from .model import as_streams
+from .model import as_streams, tail_of
 from .objective import Objective
-from .optimization import build_optimizer, set_learning_rate
+from .optimization import build_optimizer, drop_gradients_of_tail, set_learning_rate
 from .randomness import random_state, restore_random_state
 from .settings import FitSettings
 from .step import TrainingStep
@@ -65,7 +66,8 @@ class Trainer:
         self.domains = source, target
         self.batches = batches
         self.settings = settings
-        self.objective = Objective(settings.resolved_method(), as_streams(model).num_classes, settings)
+        start = StartingPoint(tail_of(model), pull) if (pull := settings.start_pull()) else None
+        self.objective = Objective(settings.resolved_method(), as_streams(model).num_classes, settings, start)
         forward = TrainingStep(model, self.objective, settings).to(fabric.device)
         self.optimizer = build_optimizer(model, self.objective, settings)
         self._forward, self._wrapped_optimizer = fabric.setup(forward, self.optimizer)
@@ -89,6 +91,8 @@ class Trainer:
                 self._forward, self._wrapped_optimizer, max_norm=self.settings.clip_norm, error_if_nonfinite=False
             )
             record["gradient_norm"] = float(norm) if norm is not None else math.nan
+        if step < self.settings.steps_of_head():
+            drop_gradients_of_tail(self.optimizer)
         self._wrapped_optimizer.step()
         self._wrapped_optimizer.zero_grad()
         return {**record, "lr": self.optimizer.param_groups[0]["lr"], "seconds": time.perf_counter() - began}

@@ -1,0 +1,98 @@
+"""Many fits at once: the entry."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from .network import Shape
+from .planning import Plan, algorithm_of, chunks
+from .preparing import Preparing
+from .problem import FeatureProblem
+from .result import StackedFit
+from .settings import HeadSettings
+from .training import train
+
+OnProgress = Callable[[int, int], None]
+"""Called after each stack with the number of fits done and of all fits."""
+
+
+def fit_stack(
+    problems: Sequence[FeatureProblem],
+    settings: Sequence[HeadSettings],
+    *,
+    device: str | torch.device = "cpu",
+    memory: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> list[StackedFit]:
+    """Train many small networks on features, stacked along a leading dimension.
+
+    Splits, folds and settings may be mixed: fits whose tensors have the same shapes train together. Each result is that
+    of the fit trained by itself, to float tolerance, whatever else is in the stack.
+
+    Args:
+        problems: What each fit learns from. One object may be given many times, with different settings.
+        settings: How each of them trains, one for each problem.
+        device: Where to train.
+        memory: Most bytes of a stack at work; None for 1 GB on a CPU and half of what is free on a GPU.
+        on_progress: Called after each stack with the number of fits done and of all fits.
+
+    Returns:
+        The fits, in the order of the problems, on `device`.
+
+    Example:
+        >>> labels = torch.arange(12) % 3
+        >>> source = torch.nn.functional.one_hot(labels, 4).float()
+        >>> problem = FeatureProblem(source, labels, source[:6] + 1, labels[:6], num_classes=3)
+        >>> fits = fit_stack([problem] * 2, [HeadSettings(steps=20), HeadSettings(method="s+t", steps=20)])
+        >>> fits[0].predict_logits(source[:3] + 1).argmax(1)
+        tensor([0, 1, 2])
+    """
+    place = torch.device(device)
+    problems, settings = _check(problems, settings)
+    plans = [_plan(*one) for one in zip(problems, settings, strict=True)]
+    preparing = Preparing(place)
+    results: dict[int, StackedFit] = {}
+    for members in chunks(plans, place, memory):
+        shape = plans[members[0]].shape
+        ready = preparing([problems[n] for n in members], [settings[n] for n in members], shape.size)
+        trained = train([one.fit for one in ready], [settings[n] for n in members], shape)
+        for number, one, own in zip(members, ready, trained, strict=True):
+            results[number] = StackedFit(settings[number], shape, one.preparations, *own)
+        if on_progress is not None:
+            on_progress(len(results), len(problems))
+    return [results[number] for number in range(len(problems))]
+
+
+def _check(
+    problems: Sequence[FeatureProblem], settings: Sequence[HeadSettings]
+) -> tuple[list[FeatureProblem], list[HeadSettings]]:
+    problems, settings = list(problems), list(settings)
+    if len(problems) != len(settings):
+        raise ValueError(f"settings must be as many as problems, {len(problems)}, got {len(settings)}")
+    for name, values, kind in (("problems", problems, FeatureProblem), ("settings", settings, HeadSettings)):
+        for value in values:
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} must hold {kind.__name__} objects, got {type(value).__name__}")
+    for problem, of_fit in zip(problems, settings, strict=True):
+        sizes = problem.source.shape[1], problem.target.shape[1]
+        if sizes[0] != sizes[1] and of_fit.streams == "shared" and of_fit.resolved_method().uses_source:
+            raise ValueError(
+                f"source and target have {sizes[0]} and {sizes[1]} features: that needs streams='separate'"
+            )
+    return problems, settings
+
+
+def _plan(problem: FeatureProblem, settings: HeadSettings) -> Plan:
+    seen = problem.seen_by(settings.resolved_method())
+    smallest = min(problem.source.shape[1], problem.target.shape[1]) if seen.source else seen.target.features.shape[1]
+    size = smallest if settings.components is None else min(settings.components, smallest)
+    shape = Shape(
+        size,
+        problem.num_classes,
+        settings.streams,
+        settings.heads,
+        settings.hidden,
+        two_domains=seen.source is not None,
+    )
+    widths = tuple(0 if rows is None else int(torch.bincount(rows.labels.long()).max()) for rows in seen)
+    return Plan(shape, algorithm_of(settings), problem.dtype, (widths[0], widths[1]))

@@ -1,0 +1,120 @@
+"""The objective of every fit of a stack: cross-entropy of both domains, the classifier's penalty, the alignment."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from . import network
+from .alignment import StackedAlignment
+from .layout import Layout
+from .network import Parameters, Shape
+from .settings import HeadSettings
+
+ZETA = "zeta"
+_NEWEST = 0.1  # share of the newest features in the running scale of feature_scale="unit", as in ScatterAlignment
+
+
+class Losses(NamedTuple):
+    """Each (F,); the parts carry no gradient and add up to the loss together with the classifier's penalty."""
+
+    loss: Tensor
+    cross_entropy: Tensor
+    alignment: Tensor
+
+
+class StackedObjective:
+    """What `sohot.training.Objective` is for one model, for all fits of a stack at once.
+
+    Args:
+        settings: Settings of each fit; they agree in all but numbers.
+        shape: Shapes of the networks.
+        layout: Where the rows lie.
+        rows: Prepared features, (F, slots, k).
+    """
+
+    def __init__(self, settings: Sequence[HeadSettings], shape: Shape, layout: Layout, rows: Tensor) -> None:
+        first = settings[0]
+        method = first.resolved_method()
+        self.shape, self.rows, self.source_slots = shape, rows, layout.sizes[0]
+        self.classes = layout.classes().to(rows.device).view(1, -1, 1).expand(len(settings), -1, 1)
+        self.row_weights = _row_weights(settings, layout).to(rows)
+        self.weight_decay = _column([s.weight_decay for s in settings], rows)
+        self.coupling = _column([s.coupling for s in settings], rows)
+        self.norm_bound = None
+        if first.norm_bound is not None:
+            self.norm_bound = _column([s.norm_bound for s in settings], rows)
+        self.alignment: StackedAlignment | None = None
+        self.feature_scale = first.feature_scale
+        self.scale = torch.ones(len(settings), dtype=rows.dtype, device=rows.device)
+        if method.scope is None:
+            return
+        self.alignment = StackedAlignment(layout, method.orders, method.scope, first.estimator, rows, shape.size)
+        sigmas = [[s.sigma2, *(sigma / len(method.orders) for sigma in s.sigmas())] for s in settings]
+        self.weights = torch.tensor(sigmas, dtype=torch.float64).unsqueeze(2).to(rows) * self.alignment.shares
+        self.learns_zeta = method.class_weights == "learned"
+        alphas = [[s.alpha2, *[s.alpha1 / len(method.orders)] * len(method.orders)] for s in settings]
+        self.alphas = torch.tensor(alphas, dtype=torch.float64).to(rows)
+
+    @torch.no_grad()
+    def start(self, parameters: Parameters) -> None:
+        """Measure the features before the first step, where they are divided by their own spread."""
+        if self.alignment is not None and self.feature_scale != "none":
+            start = network.both_features(parameters, self.shape, self.rows, self.source_slots, self.norm_bound)
+            spread = self.alignment(start, self.scale).energy.sqrt()
+            self.scale = torch.where(spread > 0, spread, 1.0)
+
+    def __call__(self, parameters: Parameters) -> Losses:
+        """Compute the losses of all fits."""
+        rows = network.both_features(parameters, self.shape, self.rows, self.source_slots, self.norm_bound)
+        scores = network.both_logits(parameters, self.shape, rows, self.source_slots)
+        # Only the slots' own classes matter, so that log-sum-exp minus one entry is less work than a log-softmax.
+        of_rows = scores.logsumexp(2) - scores.gather(2, self.classes).squeeze(2)
+        cross_entropy = (of_rows * self.row_weights).sum(1)
+        loss = cross_entropy + network.head_penalty(parameters, self.shape, self.weight_decay, self.coupling)
+        if self.alignment is None:
+            return Losses(loss, cross_entropy.detach(), torch.zeros_like(cross_entropy))
+        aligned = self._align(parameters, rows, self.alignment)
+        return Losses(loss + aligned, cross_entropy.detach(), aligned.detach())
+
+    def _align(self, parameters: Parameters, rows: Tensor, alignment: StackedAlignment) -> Tensor:
+        found = alignment(rows, self.scale)
+        # A term with too few rows has the weight 0; its distance may be anything.
+        weights = self.weights
+        penalty = None
+        if self.learns_zeta:
+            zeta = parameters[ZETA]
+            penalty = ((zeta - 1).square().sum(2) * self.alphas).sum(1)
+            weights = weights * (zeta if alignment.groups_of is None else zeta[:, :, alignment.groups_of])
+        total = (weights * found.distances).sum((1, 2))
+        if self.feature_scale == "unit":
+            spread = found.energy.sqrt()
+            moved = torch.lerp(self.scale, spread, _NEWEST)
+            self.scale.copy_(torch.where(spread > 0, moved, self.scale))
+        return total if penalty is None else total + penalty
+
+
+def zeta_shape(settings: HeadSettings, num_classes: int) -> tuple[int, int] | None:
+    """Shape of the learned class weights of one fit, the means first; None where there are none."""
+    method = settings.resolved_method()
+    if method.class_weights != "learned":
+        return None
+    return 1 + len(method.orders), num_classes
+
+
+def _row_weights(settings: Sequence[HeadSettings], layout: Layout) -> Tensor:
+    """Weight of each slot in the cross-entropy: (F, slots)."""
+    weights = layout.taken().double()
+    counts = layout.source_counts.sum(1), layout.target_counts.sum(1)
+    for own, of_fit, source, target in zip(weights, settings, *(c.tolist() for c in counts), strict=True):
+        if of_fit.target_weight is None or source == 0:
+            own /= source + target
+        else:
+            own[: layout.sizes[0]] *= (1 - of_fit.target_weight) / source
+            own[layout.sizes[0] :] *= of_fit.target_weight / target
+    return weights
+
+
+def _column(values: Sequence[float | None], like: Tensor) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64).to(like)

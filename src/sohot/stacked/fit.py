@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from .network import Shape
-from .planning import Plan, algorithm_of, chunks
+from .planning import Algorithm, Plan, chunks
 from .preparing import Preparing
 from .problem import FeatureProblem
 from .result import StackedFit
@@ -95,4 +95,4 @@ def _plan(problem: FeatureProblem, settings: HeadSettings) -> Plan:
         two_domains=seen.source is not None,
     )
     widths = tuple(0 if rows is None else int(torch.bincount(rows.labels.long()).max()) for rows in seen)
-    return Plan(shape, algorithm_of(settings), problem.dtype, (widths[0], widths[1]))
+    return Plan(shape, Algorithm.of(settings), problem.dtype, (widths[0], widths[1]))

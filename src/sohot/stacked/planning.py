@@ -1,4 +1,4 @@
-"""Which fits train together: those of one shape, as many at a time as fit into memory (and a CPU's cache)."""
+"""Which fits train together: those of one shape, as many at a time as memory and a CPU's cache hold."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,37 +8,53 @@ import torch
 from .network import Shape, tensor_shapes
 from .settings import HeadSettings
 
-_CACHE = 8 * 2**20
-"""Bytes at work in one stack on a CPU: beyond its cache more fits at once are slower, not quicker."""
+_CPU_CACHE = 32 * 2**20
+"""Bytes at work in one stack on a CPU. Below it more fits at once are quicker, beyond the cache they are slower."""
 _CPU_MEMORY = 2**30
 _GPU_SHARE = 0.5
+
+
+class Algorithm(NamedTuple):
+    """The settings that all fits of a stack have in common; all others are numbers of each fit's own."""
+
+    orders: tuple[int, ...]
+    scope: str | None
+    class_weights: str | None
+    estimator: str
+    feature_scale: str
+    is_bounded: bool
+    optimizer: str
+    momentum: float
+    schedule: str
+    warmup: float
+    steps: int
+
+    @classmethod
+    def of(cls, settings: HeadSettings) -> "Algorithm":
+        """Take them out of the settings of a fit."""
+        method = settings.resolved_method()
+        return cls(
+            method.orders,
+            method.scope,
+            method.class_weights,
+            settings.estimator if method.aligns else "",
+            settings.feature_scale if method.aligns else "",
+            settings.norm_bound is not None,
+            settings.optimizer,
+            settings.momentum,
+            settings.schedule,
+            settings.warmup,
+            settings.steps,
+        )
 
 
 class Plan(NamedTuple):
     """What decides with which other fits one can train."""
 
     shape: Shape
-    algorithm: tuple[object, ...]  # settings that are no numbers of a fit's own
+    algorithm: Algorithm
     dtype: torch.dtype
     widths: tuple[int, int]  # rows of the largest class in each domain
-
-
-def algorithm_of(settings: HeadSettings) -> tuple[object, ...]:
-    """The settings that all fits of a stack have in common."""
-    method = settings.resolved_method()
-    aligns = (settings.estimator, settings.feature_scale) if method.aligns else ()
-    return (
-        method.orders,
-        method.scope,
-        method.class_weights,
-        *aligns,
-        settings.norm_bound is None,
-        settings.optimizer,
-        settings.momentum,
-        settings.schedule,
-        settings.warmup,
-        settings.steps,
-    )
 
 
 def chunks(plans: Sequence[Plan], device: torch.device, memory: int | None) -> list[list[int]]:
@@ -47,38 +63,39 @@ def chunks(plans: Sequence[Plan], device: torch.device, memory: int | None) -> l
     Args:
         plans: What each fit needs.
         device: Where they train.
-        memory: Most bytes of a stack; None for 1 GB on a CPU and half of what is free on a GPU.
+        memory: Most bytes of a stack (one fit trains in any case); None for 1 GB on a CPU and half of what is free on a
+            GPU.
 
     Returns:
         For each stack the numbers of its fits.
     """
     on_cpu = device.type == "cpu"
     budget = _budget(device) if memory is None else memory
-    groups: dict[object, list[int]] = {}
+    groups: dict[Plan, list[int]] = {}
     for number, plan in enumerate(plans):
         # Padding to one width costs arithmetic, which a CPU has little of; on a GPU a second stack costs more.
-        key = plan if on_cpu else plan._replace(widths=(0, 0))
-        groups.setdefault(key, []).append(number)
-    result = []
+        groups.setdefault(plan if on_cpu else plan._replace(widths=(0, 0)), []).append(number)
+    stacks = []
     for members in groups.values():
         source, target = (max(plans[number].widths[side] for number in members) for side in (0, 1))
         each = fit_bytes(plans[members[0]]._replace(widths=(source, target)))
-        most = max(1, min(budget, _CACHE if on_cpu else budget) // each)
-        result += [members[start : start + most] for start in range(0, len(members), most)]
-    return result
+        most = max(1, min(budget, _CPU_CACHE if on_cpu else budget) // each)
+        stacks += [members[start : start + most] for start in range(0, len(members), most)]
+    return stacks
 
 
 def fit_bytes(plan: Plan) -> int:
-    """About how many bytes one fit needs while it trains."""
+    """About how many bytes one fit needs while it trains: rows, what autograd keeps of them, and parameters."""
     shape, (source, target) = plan.shape, plan.widths
+    algorithm = plan.algorithm
     slots = shape.num_classes * (source + target)
     parameters = sum(torch.Size(of_one).numel() for of_one in tensor_shapes(shape).values())
-    orders, scope, *_ = plan.algorithm
-    numbers = slots * (6 * shape.size + 4 * shape.num_classes + 2 * (shape.hidden or 0)) + 7 * parameters
-    if scope is not None:
-        side = source + target if scope == "class" else slots
-        highest = max(orders) if isinstance(orders, tuple) else 2
-        numbers += slots * (5 * shape.size + (3 + 2 * highest) * side)
+    numbers = slots * (6 * shape.size + 4 * shape.num_classes + 3 * (shape.hidden or 0)) + 7 * parameters
+    if algorithm.scope is not None:
+        side = source + target if algorithm.scope == "class" else slots
+        if algorithm.orders == (2,) and algorithm.estimator == "plugin":
+            side = min(side, shape.size)
+        numbers += slots * (5 * shape.size + (3 + 2 * max(algorithm.orders)) * side)
     return int(numbers * plan.dtype.itemsize)
 
 

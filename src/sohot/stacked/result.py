@@ -58,6 +58,8 @@ class StackedFit:
         """Run raw features (n, d) of a domain through its network: what was aligned, (n, k)."""
         check_choice(domain, DOMAINS, "domain")
         check_features(features, "features")
+        if domain not in self.preparations:
+            raise ValueError(f"this fit was trained on the target alone and takes no features of the {domain}")
         preparation = self.preparations[domain]
         if features.shape[1] != preparation.mean.shape[0]:
             raise ValueError(

@@ -25,7 +25,7 @@ class _Group(NamedTuple):
     """Rows of one group (a class, or a whole domain) of every fit, B = F × groups; constant in training."""
 
     bucket: Bucket | None  # None: all slots of a fit are one group
-    averages: Tensor  # (B, 2, W) takes the mean of each domain, or of both together in the second row's place
+    averages: Tensor  # (B, 2, W) takes the mean of each domain; for the unbiased estimator twice that of both together
     members: Tensor  # (B, W, 2) gives back to each row the mean it is centred on
     signs: Tensor  # (B, W) a
     taken: Tensor  # (B, W) 1 where a row takes part
@@ -100,29 +100,25 @@ class StackedAlignment:
         source, target = source * in_both, target * in_both
         means = source / counts[0].clamp(min=1), target / counts[1].clamp(min=1)
         signs, taken = means[0] - means[1], source + target
-        pairs = signs.unsqueeze(2) * signs.unsqueeze(1)
-        if self.unbiased:
-            pairs = _without_self_pairs(pairs, source * counts[0] + target * counts[1])
+        averages, members = torch.stack(means, 1), torch.stack([source, target], 2)
+        if self.unbiased:  # all rows are centred on the mean of both domains together
             pooled = taken / taken.sum(1, keepdim=True).clamp(min=1)
             averages, members = torch.stack([pooled, pooled], 1), torch.stack([taken, torch.zeros_like(taken)], 2)
-        else:
-            averages, members = torch.stack(means, 1), torch.stack([source, target], 2)
-        covariances_are_smaller = not self.unbiased and self.orders == (2,) and signs.shape[1] > size
-        return _Group(
-            bucket,
-            averages.to(features),
-            members.to(features),
-            signs.to(features),
-            taken.to(features),
-            None if covariances_are_smaller else pairs.to(features),
-        )
+        pairs = None
+        if self.unbiased or self.orders != (2,) or signs.shape[1] <= size:
+            pairs = signs.unsqueeze(2) * signs.unsqueeze(1)
+            if self.unbiased:
+                pairs = _without_self_pairs(pairs, source * counts[0] + target * counts[1])
+            pairs = pairs.to(features)
+        averages, members, signs, taken = (x.to(features) for x in (averages, members, signs, taken))
+        return _Group(bucket, averages, members, signs, taken, pairs)
 
     def __call__(self, features: Tensor, scale: Tensor) -> Alignment:
         """Compute the distances of features (F, slots, k), divided by `scale` (F,)."""
         distances, energies, rows = [], [], []
         for group in self.groups:
             stacked = self._rows(features, group.bucket)
-            inverse = scale.reciprocal().repeat_interleave(len(stacked) // self.fits).view(-1, 1, 1)
+            inverse = scale.reciprocal().unsqueeze(1).expand(-1, len(stacked) // self.fits).reshape(-1, 1, 1)
             means = group.averages @ stacked
             centred = torch.baddbmm(stacked, group.members, means, alpha=-1) * inverse
             difference = (means[:, 0] - means[:, 1]) * inverse.squeeze(2)

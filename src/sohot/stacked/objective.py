@@ -86,7 +86,7 @@ class StackedObjective:
         if self.learns_zeta:
             zeta = parameters[ZETA]
             penalty = ((zeta - 1).square().sum(2) * self.alphas).sum(1)
-            weights = weights * (zeta if alignment.groups_of is None else zeta[:, :, alignment.groups_of])
+            weights = weights * (zeta if alignment.groups_of is None else zeta.index_select(2, alignment.groups_of))
         total = (weights * found.distances).sum((1, 2))
         if self.feature_scale == "unit":
             spread = found.energy.sqrt()

@@ -46,7 +46,7 @@ def laid_out(data):
 def test_equals_scatter_alignment_of_each_fit(data, orders, scope, estimator):
     layout, rows, cut = laid_out(data)
     rows.requires_grad_()
-    align = StackedAlignment(layout, orders, scope, estimator, rows, rows.shape[2])
+    align = StackedAlignment(layout, orders, scope, estimator, rows.shape[2], rows)
     scale = torch.full((len(cut),), 1.7, dtype=torch.float64)
     weights = align.shares * torch.tensor([0.7, *[0.3 / len(orders)] * len(orders)], dtype=torch.float64).view(-1, 1)
     totals = (weights * align(rows, scale).distances).sum((1, 2))
@@ -66,7 +66,7 @@ def test_equals_scatter_alignment_of_each_fit(data, orders, scope, estimator):
 @given(data=stacks)
 def test_energy_is_the_spread_of_scatter_alignment(data):
     layout, rows, cut = laid_out(data)
-    align = StackedAlignment(layout, (2,), "class", "plugin", rows, rows.shape[2])
+    align = StackedAlignment(layout, (2,), "class", "plugin", rows.shape[2], rows)
     energy = align(rows, torch.full((len(cut),), 3.0, dtype=torch.float64)).energy
     for found, one in zip(energy, cut, strict=True):
         single = ScatterAlignment(4, feature_scale="initial").double()

@@ -50,7 +50,7 @@ class StackedObjective:
         self.scale = torch.ones(len(settings), dtype=rows.dtype, device=rows.device)
         if method.scope is None:
             return
-        self.alignment = StackedAlignment(layout, method.orders, method.scope, first.estimator, rows, shape.size)
+        self.alignment = StackedAlignment(layout, method.orders, method.scope, first.estimator, shape.size, rows)
         sigmas = [[s.sigma2, *(sigma / len(method.orders) for sigma in s.sigmas())] for s in settings]
         self.weights = torch.tensor(sigmas, dtype=torch.float64).unsqueeze(2).to(rows) * self.alignment.shares
         self.learns_zeta = method.class_weights == "learned"
@@ -80,13 +80,11 @@ class StackedObjective:
 
     def _align(self, parameters: Parameters, rows: Tensor, alignment: StackedAlignment) -> Tensor:
         found = alignment(rows, self.scale)
-        # A term with too few rows has the weight 0; its distance may be anything.
-        weights = self.weights
-        penalty = None
+        weights, penalty = self.weights, None
         if self.learns_zeta:
             zeta = parameters[ZETA]
             penalty = ((zeta - 1).square().sum(2) * self.alphas).sum(1)
-            weights = weights * (zeta if alignment.groups_of is None else zeta.index_select(2, alignment.groups_of))
+            weights = weights * (zeta if alignment.classes is None else zeta.index_select(2, alignment.classes))
         total = (weights * found.distances).sum((1, 2))
         if self.feature_scale == "unit":
             spread = found.energy.sqrt()

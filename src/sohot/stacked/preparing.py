@@ -20,6 +20,9 @@ class Ready(NamedTuple):
     preparations: dict[str, Preparation]
 
 
+_AT_ONCE = 64
+"""Problems prepared together on a GPU: raw features in float64 are larger than what trains."""
+
 _Key = tuple[int, bool, bool, int]
 
 
@@ -46,9 +49,9 @@ class Preparing:
             if key not in self._ready:
                 missing[key] = problem, problem.seen_by(method)
         # On a CPU one by one: a result must not depend, not even in its last digit, on what else is prepared with it.
-        at_once = 1 if self.device.type == "cpu" else len(missing)
+        at_once = 1 if self.device.type == "cpu" else _AT_ONCE
         items = list(missing.items())
-        for start in range(0, len(items), max(at_once, 1)):
+        for start in range(0, len(items), at_once):
             part = dict(items[start : start + at_once])
             self._ready |= zip(part, self._prepare(list(part.values()), size), strict=True)
         return [self._ready[key] for key in keys]

@@ -190,6 +190,34 @@ def test_bad_arguments_get_one_sentence(arguments, error, sentence):
         fit_stack(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"device": "somewhere"}, "device must be 'cpu' or 'cuda', got 'somewhere'"),
+        ({"device": "mps"}, "device must be 'cpu' or 'cuda', got 'mps'"),
+        ({"memory": 0}, "memory must be a number of bytes, at least 1, got 0"),
+        ({"memory": "1 GB"}, "memory must be a number of bytes"),
+    ],
+)
+def test_bad_options_get_one_sentence(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        fit_stack([problem()], [SHORT], **options)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_gpu_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match="device='cuda' was asked for, but torch finds no CUDA GPU"):
+        fit_stack([problem()], [SHORT], device="cuda")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+def test_a_gpu_gives_what_a_cpu_gives():
+    problems = [problem(seed, *sizes) for seed, sizes in enumerate(SIZES.values())]
+    of_fits = [replace(SHORT, method="so+to+zeta", components=3)] * len(problems)
+    for found, expected in zip(fit_stack(problems, of_fits, device="cuda"), fit_stack(problems, of_fits), strict=True):
+        assert_same(found, expected, 1e-6)
+
+
 def test_feature_sizes_that_differ_need_separate_streams():
     mixed = FeatureProblem(torch.randn(3, 4), torch.arange(3), torch.randn(3, 5), torch.arange(3), 3)
     with pytest.raises(ValueError, match="4 and 5 features: that needs streams='separate'"):

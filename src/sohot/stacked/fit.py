@@ -32,7 +32,7 @@ def fit_stack(
     Args:
         problems: What each fit learns from. One object may be given many times, with different settings.
         settings: How each of them trains, one for each problem.
-        device: Where to train.
+        device: Where to train: "cpu" or "cuda".
         memory: Most bytes of a stack at work; None for 1 GB on a CPU and half of what is free on a GPU.
         on_progress: Called after each stack with the number of fits done and of all fits.
 
@@ -47,7 +47,9 @@ def fit_stack(
         >>> fits[0].predict_logits(source[:3] + 1).argmax(1)
         tensor([0, 1, 2])
     """
-    place = torch.device(device)
+    place = _device(device)
+    if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 1):
+        raise ValueError(f"memory must be a number of bytes, at least 1, got {memory!r}")
     problems, settings = _check(problems, settings)
     plans = [_plan(*one) for one in zip(problems, settings, strict=True)]
     preparing = Preparing(place)
@@ -61,6 +63,18 @@ def fit_stack(
         if on_progress is not None:
             on_progress(len(results), len(problems))
     return [results[number] for number in range(len(problems))]
+
+
+def _device(device: str | torch.device) -> torch.device:
+    try:
+        place = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}") from None
+    if place.type not in ("cpu", "cuda"):  # others have no float64, which the principal axes need
+        raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}")
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={str(device)!r} was asked for, but torch finds no CUDA GPU")
+    return place
 
 
 def _check(

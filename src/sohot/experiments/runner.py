@@ -1,0 +1,77 @@
+"""Who computes: a process of a machine, told apart from a later one that has got the same number."""
+
+import os
+import socket
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A process.
+
+    Attributes:
+        host: Name of the machine.
+        place: What tells machines, and containers on them, apart: processes are compared within one place alone.
+        pid: Number of the process.
+        began: When it began, as the system counts; "" where that cannot be known.
+    """
+
+    host: str
+    place: str
+    pid: int
+    began: str
+
+
+def this_runner() -> Runner:
+    """Describe this process."""
+    return Runner(socket.gethostname(), _place(), os.getpid(), _began(os.getpid()) or "")
+
+
+def is_alive(other: Runner, me: Runner) -> bool | None:
+    """Tell whether a process lives; None if one cannot know, above all because it is on another machine.
+
+    >>> me = this_runner()
+    >>> earlier, elsewhere = Runner(me.host, me.place, me.pid, "earlier"), Runner("elsewhere", "", 1, "")
+    >>> is_alive(me, me), is_alive(earlier, me), is_alive(elsewhere, me)
+    (True, False, None)
+    """
+    if (other.host, other.place) != (me.host, me.place):
+        return None
+    began = _began(other.pid)
+    if began is None:
+        return False
+    return began == other.began if began else None
+
+
+def _began(pid: int) -> str | None:
+    """Give when a process began, in ticks since the machine started; "" if only that it lives; None if it does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return _lives(pid) if not Path("/proc/self/stat").exists() else None
+    except OSError:
+        return ""
+    state, *rest = stat.rpartition(")")[2].split()  # the name before it may hold anything
+    return None if state in "ZX" else rest[18]
+
+
+def _lives(pid: int) -> str | None:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except OSError:
+        pass
+    return ""
+
+
+@cache
+def _place() -> str:
+    """Name the start of this machine and the space of process numbers, where the system tells them."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""

@@ -1,0 +1,293 @@
+"""The results of an experiment: one SQLite file. Attempts are only ever added; claims say who works on what."""
+
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from ..training.run_folder import versions
+from .cell import Cell
+from .runner import Runner, is_alive, this_runner
+
+FORMAT = 1
+HEARTBEAT_SECONDS = 5.0
+TIMEOUT_SECONDS = 60.0
+"""A runner on another machine that has not been heard of for so long is taken for dead."""
+
+_BUSY_SECONDS = 60.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS attempts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, cell TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('done', 'failed')), result TEXT, error TEXT,
+    versions TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, host TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS attempts_by_key ON attempts (key);
+CREATE TABLE IF NOT EXISTS runners (
+    id TEXT PRIMARY KEY, host TEXT NOT NULL, place TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL,
+    beat INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, runner TEXT NOT NULL, started TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS plan (place INTEGER PRIMARY KEY, key TEXT NOT NULL);
+"""
+_LATEST = """
+SELECT a.* FROM attempts a JOIN (SELECT key, MAX(id) AS id FROM attempts GROUP BY key) b ON a.id = b.id ORDER BY a.id
+"""
+
+
+class StoreError(OSError):
+    """The results cannot be read or written; the message is one sentence."""
+
+
+class Store:
+    """Results by cell, and claims, so that runners on one folder never compute a cell twice.
+
+    A claim names the process that made it. It is void once that process is dead: on this machine at once, on another
+    when its heartbeat has not moved for `TIMEOUT_SECONDS` of our own clock (clocks of machines differ).
+
+    Args:
+        file: The SQLite file; made if it is not there.
+
+    Raises:
+        StoreError: It cannot be opened or written.
+        ValueError: It is something else, or was written by another version.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> cell = Cell("office31", "A-W", 1, "so", "lite0")
+        >>> with TemporaryDirectory() as folder:
+        ...     with Store(Path(folder) / "results.sqlite") as store:
+        ...         claimed = store.claim(cell), store.claim(cell)
+        ...         store.finish(cell, {"steps": 1})
+        ...         again = store.claim(cell)
+        ...     claimed, again, store.file.name
+        ((True, False), False, 'results.sqlite')
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = Path(file)
+        self.runner: Runner = this_runner()
+        self._id = uuid4().hex
+        self._began: dict[str, str] = {}
+        self._beats: dict[str, tuple[int, float]] = {}
+        self._stop = threading.Event()
+        self._heart: threading.Thread | None = None
+        with self._guard("be opened"):
+            self._connection = self._connect()
+            self._prepare()
+            self._newest = self._one("SELECT COALESCE(MAX(id), 0) FROM attempts")
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def records(self, *, every: bool = False) -> list[dict[str, Any]]:
+        """Give the latest attempt at each cell, oldest first.
+
+        Args:
+            every: Also cells that are not part of the grid that was planned last in this folder.
+        """
+        with self._guard("be read"):
+            planned = {row["key"] for row in self._connection.execute("SELECT key FROM plan")}
+            rows = self._connection.execute(_LATEST).fetchall()
+        return [_record(row) for row in rows if every or not planned or row["key"] in planned]
+
+    def attempts(self) -> list[dict[str, Any]]:
+        """Give every attempt there ever was, oldest first."""
+        with self._guard("be read"):
+            return [_record(row) for row in self._connection.execute("SELECT * FROM attempts ORDER BY id")]
+
+    def plan(self, cells: Iterable[Cell]) -> None:
+        """Note which cells the grid consists of, so that `records` leaves out those of other grids."""
+        keys = [cell.key for cell in cells]
+        with self._transaction():
+            if [row["key"] for row in self._connection.execute("SELECT key FROM plan ORDER BY place")] != keys:
+                self._connection.execute("DELETE FROM plan")
+                self._connection.executemany("INSERT INTO plan (key) VALUES (?)", [(key,) for key in keys])
+
+    def claim(self, cell: Cell, *, retry: bool = False) -> bool:
+        """Take a cell, if nobody else has it and it has not been done.
+
+        Args:
+            cell: The cell.
+            retry: Take it also where it failed, unless it was tried again since this store was opened.
+
+        Returns:
+            Whether it is ours now.
+        """
+        key = cell.key
+        with self._transaction():
+            last = self._connection.execute(
+                "SELECT id, status FROM attempts WHERE key = ? ORDER BY id DESC LIMIT 1", (key,)
+            ).fetchone()
+            if last is not None and (last["status"] == "done" or not retry or last["id"] > self._newest):
+                return False
+            if self._holder_lives(key):
+                return False
+            self._join()
+            self._began[key] = _now()
+            self._connection.execute(
+                "INSERT OR REPLACE INTO claims (key, runner, started) VALUES (?, ?, ?)",
+                (key, self._id, self._began[key]),
+            )
+        return True
+
+    def claimed_by_others(self) -> set[str]:
+        """Give the keys of cells that other living runners work on."""
+        with self._guard("be read"):
+            rows = self._connection.execute("SELECT key FROM claims WHERE runner != ?", (self._id,)).fetchall()
+            return {row["key"] for row in rows if self._holder_lives(row["key"])}
+
+    def finish(self, cell: Cell, result: Mapping[str, Any]) -> None:
+        """Record that a cell is done, and its result.
+
+        Raises:
+            ValueError: JSON cannot hold the result.
+        """
+        self._add(cell, "done", json.dumps(result, allow_nan=False), None)
+
+    def fail(self, cell: Cell, error: str) -> None:
+        """Record that a cell failed, and why."""
+        self._add(cell, "failed", None, error)
+
+    def release(self) -> None:
+        """Give back every cell that is ours and not finished."""
+        with self._transaction():
+            self._connection.execute("DELETE FROM claims WHERE runner = ?", (self._id,))
+        self._began.clear()
+
+    def close(self) -> None:
+        """Give back what is ours and close the file."""
+        self._stop.set()
+        if self._heart is not None:
+            self._heart.join()
+            with suppress(StoreError):  # a full disk has been told of; our claims die with this process anyway
+                self.release()
+                with self._transaction():
+                    self._connection.execute("DELETE FROM runners WHERE id = ?", (self._id,))
+            self._heart = None
+        self._connection.close()
+
+    def _add(self, cell: Cell, status: str, result: str | None, error: str | None) -> None:
+        key, now = cell.key, _now()
+        values = (key, json.dumps(cell.as_dict()), status, result, error, json.dumps(versions()))
+        with self._transaction():
+            self._connection.execute(
+                "INSERT INTO attempts (key, cell, status, result, error, versions, started, finished, host) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*values, self._began.get(key, now), now, self.runner.host),
+            )
+            self._connection.execute("DELETE FROM claims WHERE key = ? AND runner = ?", (key, self._id))
+        self._began.pop(key, None)
+
+    def _holder_lives(self, key: str) -> bool:
+        """Tell whether a cell is claimed by a process that lives, ourselves included."""
+        row = self._connection.execute(
+            "SELECT r.* FROM claims c LEFT JOIN runners r ON r.id = c.runner WHERE c.key = ?", (key,)
+        ).fetchone()
+        if row is None or row["id"] is None:
+            return False
+        if row["id"] == self._id:
+            return True
+        alive = is_alive(Runner(row["host"], row["place"], row["pid"], row["began"]), self.runner)
+        if alive is not None:
+            return alive
+        beat, seen = self._beats.get(row["id"], (None, 0.0))
+        if beat != row["beat"]:
+            beat, seen = self._beats[row["id"]] = row["beat"], time.monotonic()
+        return time.monotonic() - seen < TIMEOUT_SECONDS
+
+    def _join(self) -> None:
+        """Enter ourselves among the runners and let our heart beat; with the first claim, for readers claim nothing."""
+        if self._heart is not None:
+            return
+        me = self.runner
+        self._connection.execute(
+            "INSERT OR IGNORE INTO runners VALUES (?, ?, ?, ?, ?, 0)", (self._id, me.host, me.place, me.pid, me.began)
+        )
+        self._heart = threading.Thread(target=self._beat, name="sohot-heartbeat", daemon=True)
+        self._heart.start()
+
+    def _beat(self) -> None:
+        while not self._stop.wait(HEARTBEAT_SECONDS):
+            with suppress(sqlite3.Error):  # the next beat may get through; what matters is told where results are kept
+                connection = self._connect()
+                connection.execute("UPDATE runners SET beat = beat + 1 WHERE id = ?", (self._id,))
+                connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.file, timeout=_BUSY_SECONDS, isolation_level=None)
+        connection.row_factory = sqlite3.Row
+        # The rollback journal, for the write-ahead log does not work on network file systems; and every commit is on
+        # the disk, with the folder's entry, before it counts.
+        connection.execute("PRAGMA synchronous = EXTRA")
+        return connection
+
+    def _prepare(self) -> None:
+        found = self._one("PRAGMA user_version")
+        if found not in (0, FORMAT):
+            raise ValueError(f"{self.file} was written by another version of sohot (format {found}, not {FORMAT})")
+        if found == 0:
+            with self._transaction():
+                for statement in _SCHEMA.split(";"):
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _one(self, query: str) -> int:
+        return int(self._connection.execute(query).fetchone()[0])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._guard("be written"):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    @contextmanager
+    def _guard(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if "not a database" in str(error) or "malformed" in str(error):
+                raise ValueError(f"{self.file} is not a file of results, or is damaged: {error}") from None
+            raise StoreError(f"the results in {self.file} cannot {what}: {_reason(error, self.file)}") from None
+
+
+def _reason(error: sqlite3.DatabaseError, file: Path) -> str:
+    text = str(error)
+    if "full" in text:
+        return "the disk is full; what is done is kept, so make room and give the same command again"
+    if "readonly" in text or ("unable to open" in text and not os.access(file.parent, os.W_OK)):
+        return f"{file.parent} must not be written to by this user"
+    if "locked" in text:
+        return f"another process has held it for {_BUSY_SECONDS:.0f} seconds"
+    return text
+
+
+def _record(row: sqlite3.Row) -> dict[str, Any]:
+    return {
+        "key": row["key"],
+        "cell": json.loads(row["cell"]),
+        "status": row["status"],
+        "result": None if row["result"] is None else json.loads(row["result"]),
+        "error": row["error"],
+        "versions": json.loads(row["versions"]),
+        "started": row["started"],
+        "finished": row["finished"],
+        "host": row["host"],
+    }
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

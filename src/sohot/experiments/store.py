@@ -98,6 +98,15 @@ class Store:
             rows = self._connection.execute(_LATEST).fetchall()
         return [_record(row) for row in rows if every or not planned or row["key"] in planned]
 
+    def settled(self, *, retry: bool = False) -> dict[str, str]:
+        """Give how cells ended that nobody has to compute any more, "done" or "failed", by key; see `claim`."""
+        with self._guard("be read"):
+            rows = self._connection.execute(_LATEST).fetchall()
+        return {row["key"]: row["status"] for row in rows if self._settles(row, retry)}
+
+    def _settles(self, attempt: sqlite3.Row, retry: bool) -> bool:
+        return attempt["status"] == "done" or not retry or attempt["id"] > self._newest
+
     def attempts(self) -> list[dict[str, Any]]:
         """Give every attempt there ever was, oldest first."""
         with self._guard("be read"):
@@ -126,9 +135,7 @@ class Store:
             last = self._connection.execute(
                 "SELECT id, status FROM attempts WHERE key = ? ORDER BY id DESC LIMIT 1", (key,)
             ).fetchone()
-            if last is not None and (last["status"] == "done" or not retry or last["id"] > self._newest):
-                return False
-            if self._holder_lives(key):
+            if (last is not None and self._settles(last, retry)) or self._holder_lives(key):
                 return False
             self._join()
             self._began[key] = _now()

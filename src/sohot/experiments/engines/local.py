@@ -1,0 +1,233 @@
+"""Cells in processes of this machine, each with its share of the processor's threads or one GPU."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from ...data.workers import default_workers
+from ..cell import Cell
+from . import Outcome, Work, describe_error
+
+READY, DONE, FAILED = "ready", "done", "failed"
+_CONTEXT = multiprocessing.get_context("spawn")  # a fork would take torch's threads and open files along, half dead
+
+
+class WorkersCannotStart(RuntimeError):  # noqa: N818 - it names what happened
+    """A worker process ended before it could take a cell."""
+
+
+@dataclass
+class _Worker:
+    """One process, and the cell it computes."""
+
+    process: BaseProcess
+    pipe: Connection
+    ready: bool = False
+    cell: Cell | None = None
+    began: float = field(default_factory=time.perf_counter)
+
+
+class LocalEngine:
+    """Processes of this machine. They import what they need once and then take one cell after the other.
+
+    A process that dies (killed for its memory, say) takes its own cell with it and no other. All of them die with the
+    process that started them, however that ends.
+
+    Args:
+        workers: Number of processes; None for one per core, at most 8, or one per GPU.
+        device: "auto", "cpu", "cuda" or "mps". With "cuda", or "auto" and a GPU, each process sees one GPU.
+    """
+
+    def __init__(self, workers: int | None = None, device: str = "auto") -> None:
+        self.gpus = _gpus() if device in ("auto", "cuda") else []
+        self.workers = workers if workers is not None else len(self.gpus) or default_workers()
+        if self.workers < 1:
+            raise ValueError(f"workers must be at least 1, got {self.workers}")
+        self.threads = max(1, _cores() // self.workers)
+
+    def run(self, cells: Iterator[Cell], work: Work) -> Iterator[Outcome]:
+        """Compute cells; see `Engine`."""
+        task = pickle.dumps(work)  # here, where an error says why
+        workers: dict[int, _Worker] = {}
+        outcomes: list[Outcome] = []
+        try:
+            while True:
+                # Workers get their next cell before outcomes are handed out, to compute while those are stored.
+                for slot in range(self.workers):
+                    worker = workers.get(slot)
+                    if (worker is None or worker.cell is None) and (cell := next(cells, None)) is not None:
+                        workers[slot] = self._hand(worker, slot, cell, task)
+                yield from outcomes
+                busy = [worker for worker in workers.values() if worker.cell is not None]
+                if not busy:
+                    return
+                outcomes = _wait(busy)
+        finally:
+            _stop(workers.values())
+
+    def _hand(self, worker: _Worker | None, slot: int, cell: Cell, task: bytes) -> _Worker:
+        """Give a cell to a worker, to a new one if there is none or it has died."""
+        if worker is not None and not worker.process.is_alive():
+            _stop([worker])
+            worker = None
+        worker = worker or self._start(slot, task)
+        with suppress(BrokenPipeError):  # it has died just now: that is seen where its outcome is waited for
+            worker.pipe.send(cell)
+        worker.cell, worker.began = cell, time.perf_counter()
+        return worker
+
+    def _start(self, slot: int, task: bytes) -> _Worker:
+        ours, theirs = _CONTEXT.Pipe()
+        process = _CONTEXT.Process(
+            target=_serve, args=(theirs, task, self.threads), name=f"sohot-worker-{slot}", daemon=True
+        )
+        with _environment(self._variables(slot)), _ctrl_c_held():
+            process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+    def _variables(self, slot: int) -> dict[str, str]:
+        """What a worker must find in its environment, for libraries read it when they are imported."""
+        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        variables = dict.fromkeys(names, str(self.threads))
+        if self.gpus:
+            variables["CUDA_VISIBLE_DEVICES"] = self.gpus[slot % len(self.gpus)]
+        return variables
+
+
+def _wait(busy: list[_Worker]) -> list[Outcome]:
+    """Wait until a worker has something to say, or has died."""
+    outcomes = []
+    heard = wait([worker.pipe for worker in busy])  # a pipe whose other end is gone counts as having something to say
+    for worker in busy:
+        if worker.pipe in heard and (outcome := _hear(worker)) is not None:
+            worker.cell = None
+            outcomes.append(outcome)
+    return outcomes
+
+
+def _hear(worker: _Worker) -> Outcome | None:
+    """Read what a worker says; None if it only says that it is there."""
+    cell = worker.cell
+    assert cell is not None
+    try:
+        kind, value, seconds = worker.pipe.recv()
+    except (EOFError, OSError):
+        worker.process.join()
+        if not worker.ready:
+            raise WorkersCannotStart(
+                f"a worker process ended before it began ({_ending(worker.process)}); what it wrote stands above"
+            ) from None
+        ended = f"its worker process ended in the middle of it ({_ending(worker.process)})"
+        return Outcome(cell, None, ended, time.perf_counter() - worker.began)
+    if kind == READY:
+        worker.ready, worker.began = True, time.perf_counter()
+        return None
+    return Outcome(cell, value, None, seconds) if kind == DONE else Outcome(cell, None, value, seconds)
+
+
+def _ending(process: BaseProcess) -> str:
+    code = process.exitcode or 0
+    if code == -signal.SIGKILL:
+        return "killed by SIGKILL: the system does so where memory runs out; try fewer --workers"
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+def _stop(workers: Any) -> None:
+    """End processes at once: what they compute is lost, and their cells are free again."""
+    stopped = list(workers)
+    for worker in stopped:
+        worker.pipe.close()
+        worker.process.kill()
+    for worker in stopped:
+        worker.process.join()
+        worker.process.close()
+
+
+def _serve(pipe: Connection, task: bytes, threads: int) -> None:
+    """Compute cells until there are no more: the body of a worker process."""
+    _die_with_parent()
+    if hasattr(os, "setsid"):
+        os.setsid()  # signals to the driver's group are for the driver, which ends its workers itself
+    import torch
+
+    torch.set_num_threads(threads)
+    work: Work = pickle.loads(task)
+    pipe.send((READY, None, 0.0))
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            pipe.send(_attempt(work, pipe.recv()))
+
+
+def _attempt(work: Work, cell: Cell) -> tuple[str, Any, float]:
+    began = time.perf_counter()
+    try:
+        result = work(cell)
+        return DONE, result, time.perf_counter() - began
+    except Exception as error:
+        if os.environ.get("SOHOT_TRACEBACK"):
+            import traceback
+
+            traceback.print_exc()
+        return FAILED, describe_error(error), time.perf_counter() - began
+
+
+def _die_with_parent() -> None:
+    """End this process when the one that started it is gone, also in the middle of a computation."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="sohot-parent", daemon=True).start()
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _ctrl_c_held() -> Iterator[None]:
+    """Keep Ctrl-C back for a moment: a process started meanwhile never gets it, not even while it imports."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _gpus() -> list[str]:
+    """Name the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    import torch
+
+    count = torch.cuda.device_count()
+    visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    return visible[:count] if visible else [str(number) for number in range(count)]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,233 @@
+"""A grid: data set × shifts × splits × methods × settings, declared in a short TOML file."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from .._files import write_atomically
+from ..data import dataset_names
+from ..data.protocols import PROTOCOLS
+from ..functional.checks import check_choice
+from ..training import method
+from .grid_keys import check_settings, check_values, refuse_unknown
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore] # what became tomllib
+
+FIGURES = ("zeta", "shots", "sigma", "curves", "confusion")
+_METHODS = "method_settings"  # in the file, tables such as [method.so]
+_BUILTIN = files("sohot.experiments") / "builtin"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What to compare with what.
+
+    Attributes:
+        name: A short name, that of its file.
+        title: A line for people.
+        dataset: Name of the data set.
+        protocol: Who trains and who tests: "paper", "rectified" or "k-shot".
+        backbone: Name of the network.
+        shifts: From which domain to which; empty for all that the data set has.
+        splits: Numbers of the splits.
+        methods: Names of the methods.
+        settings: Options of `sohot fit`, and numbers of the protocol such as `target_shots`, for all cells.
+        vary: The same with a list of values each: every combination is tried.
+        figures: What to draw.
+        published: Which published numbers stand beside ours in the table; None for none.
+        method_settings: Settings of single methods, by name.
+        space: Values to choose from with `--select`, by setting; empty for the usual ones.
+        data: Options of the data set.
+
+    Example:
+        >>> grid = Grid("mine", dataset="office31", methods=("S+T", "so"), vary={"sigma1": [0.1, 1.0]})
+        >>> grid.methods, grid.splits
+        (('s+t', 'so'), (1,))
+    """
+
+    name: str
+    title: str = ""
+    dataset: str = "domains"
+    protocol: str = "paper"
+    backbone: str = "lite0"
+    shifts: tuple[str, ...] = ()
+    splits: tuple[int, ...] = (1,)
+    methods: tuple[str, ...] = ("s+t", "so")
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    figures: tuple[str, ...] = ()
+    published: str | None = None
+    method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    space: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_choice(self.dataset, dataset_names(), "dataset")
+        check_choice(self.protocol, tuple(PROTOCOLS), "protocol")
+        for one in self.figures:
+            check_choice(one, FIGURES, "each of figures")
+        self._put("splits", parse_splits(self.splits))
+        self._put("methods", _unique((method(name).name for name in self.methods), "methods"))
+        self._put("shifts", _unique(self.shifts, "shifts", empty=True))
+        self._put("settings", check_settings(self.settings, self.protocol, "settings"))
+        self._put("vary", check_values(self.vary, self.protocol, "vary"))
+        self._put("space", check_values(self.space, None, "space"))
+        own = {
+            method(name).name: check_settings(table, None, f'method."{name}"')
+            for name, table in self.method_settings.items()
+        }
+        self._put("method_settings", own)
+
+    def _put(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def changed(self, settings: Mapping[str, Any] | None = None, **parts: Any) -> "Grid":
+        """Give the grid with other parts (None keeps one), and settings that hold for all cells.
+
+        Args:
+            settings: They win over the grid's own, those of single methods and what is varied.
+            parts: Fields of the grid.
+        """
+        fixed = {} if settings is None else check_settings(settings, self.protocol, "set")
+
+        def free(table: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: value for name, value in table.items() if name not in fixed}
+
+        return replace(
+            self,
+            settings={**self.settings, **fixed},
+            vary=free(self.vary),
+            space=free(self.space),
+            method_settings={name: free(table) for name, table in self.method_settings.items()},
+            **{name: value for name, value in parts.items() if value is not None},
+        )
+
+
+def builtin_names() -> list[str]:
+    """Name the grids that come with sohot.
+
+    >>> "office-alexnet" in builtin_names()
+    True
+    """
+    return sorted(file.name[:-5] for file in _BUILTIN.iterdir() if file.name.endswith(".toml"))
+
+
+def read_grid(name_or_file: str | Path) -> Grid:
+    """Read a grid: one that comes with sohot, by its name, or one's own TOML file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: There is no such name; or the file is no TOML, or has a key or a value that is wrong.
+
+    Example:
+        >>> read_grid("office-alexnet").methods
+        ('s+t', 'm', 'so')
+    """
+    text = str(name_or_file)
+    if text in builtin_names():
+        return _parse((_BUILTIN / f"{text}.toml").read_text(encoding="utf-8"), text, text)
+    file = Path(text)
+    if file.suffix != ".toml" and not file.is_file():
+        near = get_close_matches(text, builtin_names(), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"there is no experiment {text!r}{hint} Known are {', '.join(builtin_names())}, or a TOML file"
+        )
+    try:
+        content = file.read_text(encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError):
+        raise FileNotFoundError(f"{file}: there is no such file") from None
+    except ValueError as error:
+        raise ValueError(f"{file} is not TOML: {error}") from None
+    return _parse(content, file.stem, str(file))
+
+
+def _parse(text: str, name: str, where: str) -> Grid:
+    try:
+        content = tomllib.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{where} is not TOML: {error}") from None
+    try:
+        for key, value in content.items():
+            refuse_unknown(key, ["method" if one.name == _METHODS else one.name for one in fields(Grid)], "key")
+            _check_kind(key, value)
+        if "dataset" not in content:
+            raise ValueError("'dataset' is missing")
+        values: dict[str, Any] = {"name": name}
+        for key, value in content.items():
+            values[_METHODS if key == "method" else key] = tuple(value) if isinstance(value, list) else value
+        return Grid(**values)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{where}: {error}") from None
+
+
+def _check_kind(key: str, value: Any) -> None:
+    texts = ("name", "title", "dataset", "protocol", "backbone", "published")
+    if key in texts and not isinstance(value, str):
+        raise ValueError(f"{key} must be a text, got {value!r}")
+    if key in ("shifts", "methods", "figures") and not (
+        isinstance(value, list) and all(isinstance(one, str) for one in value)
+    ):
+        raise ValueError(f'{key} must be a list of texts such as ["A-W"], got {value!r}')
+    if key in ("settings", "vary", "space", "data", "method") and not isinstance(value, dict):
+        raise ValueError(f"{key} must be a table, got {value!r}")
+
+
+def parse_splits(value: int | str | Sequence[int]) -> tuple[int, ...]:
+    """Understand which splits are meant: a number counts them from 1, `2-4` is a range, `1,4` a list.
+
+    >>> parse_splits(3), parse_splits("2-4"), parse_splits("1,4"), parse_splits([5])
+    ((1, 2, 3), (2, 3, 4), (1, 4), (5,))
+    """
+    wrong = f"splits must be a number such as 3, a range such as 2-4 or a list such as 1,4, got {value!r}"
+    if isinstance(value, str):
+        try:
+            parts = [[int(end) for end in part.split("-")] for part in value.split(",") if part.strip()]
+        except ValueError:
+            raise ValueError(wrong) from None
+        if "," not in value and len(parts) == 1 and len(parts[0]) == 1:
+            return parse_splits(parts[0][0])
+        if any(len(part) > 2 for part in parts):
+            raise ValueError(wrong)
+        value = [number for part in parts for number in range(part[0], part[-1] + 1)]
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = range(1, value + 1)
+    if isinstance(value, bool) or not all(isinstance(one, int) and not isinstance(one, bool) for one in value):
+        raise ValueError(wrong)
+    return tuple(_unique(value, "splits"))
+
+
+def _unique(values: Iterable[Any], name: str, *, empty: bool = False) -> tuple[Any, ...]:
+    found = tuple(dict.fromkeys(values))
+    if not found and not empty:
+        raise ValueError(f"{name} must name at least one")
+    return found
+
+
+def write_grid(grid: Grid, file: Path) -> None:
+    """Write a grid as TOML that `read_grid` reads back."""
+    lines = [f"# Repeat with: sohot experiment {file.name} --data ROOT"]
+    tables = {"settings", "vary", "space", "data"}
+    for one in fields(grid):
+        value = getattr(grid, one.name)
+        if one.name not in (*tables, _METHODS) and value not in (None, ()):
+            lines.append(f"{one.name} = {_value(value)}")
+    named = {name: getattr(grid, name) for name in sorted(tables)}
+    named |= {f"method.{_value(name)}": table for name, table in grid.method_settings.items()}
+    for name, table in named.items():
+        if table:
+            lines += ["", f"[{name}]", *(f"{key} = {_value(value)}" for key, value in table.items())]
+    write_atomically(file, ("\n".join(lines) + "\n").encode())
+
+
+def _value(value: Any) -> str:
+    # What json writes for texts, numbers, truth values and lists of them is TOML, but for one control character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,106 @@
+"""Which settings a grid may hold, and what is said of others."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from difflib import get_close_matches
+from inspect import signature
+from typing import Any, get_type_hints
+
+from ..data.protocols import PROTOCOLS
+from ..runs.config import METHOD, NETWORK, TRAINING, RunConfig
+from ..runs.options import convert
+
+_OWN_KEYS = ("backbone", "method")
+"""Options of `sohot fit` that a grid has keys of its own for."""
+
+SETTINGS = tuple(
+    one.name
+    for one in fields(RunConfig)
+    if one.name in ("augment", "precision")
+    or (one.metadata["group"] in (NETWORK, METHOD, TRAINING) and one.name not in _OWN_KEYS)
+)
+"""Options of `sohot fit` that shape a result; where and how it is computed is not the grid's to say."""
+
+
+def draw_names(protocol: str) -> list[str]:
+    """Name the numbers that a protocol takes.
+
+    >>> draw_names("paper")
+    ['target_shots', 'leave_out']
+    """
+    return list(signature(PROTOCOLS[protocol]).parameters)[3:]
+
+
+def refuse_unknown(key: str, known: Sequence[str], what: str) -> None:
+    """Refuse a key that is not known, with the nearest one that is.
+
+    Args:
+        key: The key.
+        known: The keys to name.
+        what: What it is, for the sentence.
+    """
+    if key in known:
+        return
+    near = get_close_matches(key, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+    raise ValueError(f"unknown {what} {key!r}{hint}")
+
+
+def check_settings(table: Mapping[str, Any], protocol: str | None, where: str) -> dict[str, Any]:
+    """Check settings of cells, and bring their values to their types.
+
+    Args:
+        table: Settings by name, with `-` or `_`; values as TOML or the command line gives them.
+        protocol: The protocol whose numbers may be given too; None where they may not.
+        where: The table, for messages.
+
+    Raises:
+        ValueError: A key is unknown, or a value is not of its type.
+
+    Example:
+        >>> check_settings({"sigma1": "0.1", "batch-rows": 64}, "paper", "settings")
+        {'sigma1': 0.1, 'batch_rows': 64}
+    """
+    return {_known(key, protocol, where): _read(key.replace("-", "_"), value) for key, value in table.items()}
+
+
+def check_values(table: Mapping[str, Any], protocol: str | None, where: str) -> dict[str, list[Any]]:
+    """Check lists of values, by setting; like `check_settings`."""
+    found = {}
+    for key, values in table.items():
+        name = _known(key, protocol, where)
+        if not isinstance(values, (list, tuple)) or not values:
+            raise ValueError(f"{where}.{key} must be a list of values such as [0.1, 1.0], got {values!r}")
+        found[name] = [_read(name, value) for value in values]
+    return found
+
+
+def _known(key: str, protocol: str | None, where: str) -> str:
+    name = key.replace("-", "_")
+    numbers = [] if protocol is None else draw_names(protocol)
+    if name in _OWN_KEYS:
+        raise ValueError(f"{where}: {key!r} is no setting but a part of the grid itself, above its tables")
+    try:
+        refuse_unknown(name, [*SETTINGS, *numbers], "setting")
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    return name
+
+
+def _read(name: str, value: Any) -> Any:
+    if isinstance(value, str) and value.casefold() in ("true", "false"):
+        value = value.casefold() == "true"
+    if name not in SETTINGS:
+        return _number(name, value)
+    one = next(one for one in fields(RunConfig) if one.name == name)
+    read = convert(one, get_type_hints(RunConfig)[name], value)
+    if isinstance(read, tuple):
+        return list(read)
+    return read if isinstance(read, (bool, int, float, str)) or read is None else str(read)
+
+
+def _number(name: str, value: Any) -> int:
+    try:
+        return value if isinstance(value, bool) else int(str(value))
+    except ValueError:
+        raise ValueError(f"{name} must be an integer, got {value!r}") from None

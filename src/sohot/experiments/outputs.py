@@ -1,0 +1,28 @@
+"""What an experiment leaves to look at: tables, figures and the report."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .grid import Grid
+
+
+def write_outputs(records: Sequence[dict[str, Any]], grid: Grid, out: Path) -> list[Path]:
+    """Write tables, figures and the report of an experiment into its folder.
+
+    Args:
+        records: The latest attempt at each cell.
+        grid: The grid.
+        out: The folder.
+
+    Returns:
+        The files written.
+    """
+    from .figures import write_figures
+    from .report import write_report
+    from .tables import write_tables
+
+    done = [record for record in records if record["status"] == "done"]
+    if not done:
+        return []
+    return [*write_tables(list(records), grid, out), *write_figures(list(records), grid, out), write_report(out)]

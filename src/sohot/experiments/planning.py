@@ -1,0 +1,150 @@
+"""The cells of a grid on a data set."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ..data import DataSet
+from ..data.protocols.paper import paper_numbers
+from ..functional.checks import check_choice
+from ..runs import RunConfig
+from ..streams.own import is_own
+from ..streams.registry import find_builder
+from ..training import FitSettings, method
+from .cell import SELECTIONS, Cell, relevant_settings
+from .grid import Grid
+from .grid_keys import SETTINGS
+
+TRIALS = 20
+SIGMAS = [0.01, 0.03, 0.1, 0.3, 1.0]
+RATES = [3e-4, 1e-3, 3e-3, 1e-2]
+ALIGNED_SPACE: dict[str, list[Any]] = {"sigma1": SIGMAS, "sigma2": SIGMAS, "lr": RATES}
+PLAIN_SPACE: dict[str, list[Any]] = {"lr": RATES, "steps": [50, 100, 200]}
+"""What `--select` chooses from by default. Without alignment the length matters as much as the learning rate does:
+nothing else keeps such a network from overfitting. Orders stay those in the method's name unless the grid says so."""
+
+
+def cells(
+    grid: Grid, dataset: DataSet, *, select: str = "none", trials: int = TRIALS, frozen: bool = False
+) -> list[Cell]:
+    """List the cells of a grid, those of the first split first; what is the same for two methods or values comes once.
+
+    Args:
+        grid: The grid.
+        dataset: The data set, opened.
+        select: How settings are chosen: "none", "cv" or "validation".
+        trials: How many settings are tried, where they are chosen.
+        frozen: Whether heads are trained on frozen features.
+
+    Raises:
+        ValueError: A shift, a split, a network or a setting is not to be had; the sentence names it.
+    """
+    check_choice(select, SELECTIONS, "select")
+    if trials < 1:
+        raise ValueError(f"trials must be at least 1, got {trials}")
+    find_builder(grid.backbone)
+    shifts = {dataset.parse_shift(shift)[0]: "" for shift in grid.shifts or dataset.shifts or (None,)}
+    shifts = {shift: data_fingerprint(dataset, shift) for shift in shifts}
+    if grid.protocol == "paper":
+        _check_splits(grid, paper_numbers(dataset).splits)
+    found: dict[str, Cell] = {}
+    for split, (shift, data), name in product(grid.splits, shifts.items(), grid.methods):
+        for draw, settings in _combinations(grid, name):
+            cell = Cell(
+                dataset.name,
+                shift,
+                split,
+                name,
+                RunConfig(backbone=grid.backbone).stored()["backbone"],
+                grid.protocol,
+                draw,
+                settings,
+                frozen,
+                select,
+                {} if select == "none" else {"space": _space(grid, name, settings), "trials": trials},
+                data,
+                weights_fingerprint(grid.backbone, settings),
+            )
+            found.setdefault(cell.key, cell)
+    return list(found.values())
+
+
+def _check_splits(grid: Grid, most: int) -> None:
+    for number in grid.splits:
+        if not 1 <= number <= most:
+            raise ValueError(f"splits: the paper's protocol has the splits 1 to {most} of {grid.dataset}, got {number}")
+
+
+def _combinations(grid: Grid, name: str) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
+    """Give the numbers of the protocol and the settings for each combination of what is varied."""
+    for values in product(*grid.vary.values()):
+        varied = dict(zip(grid.vary, values, strict=True))
+        merged = {**grid.settings, **grid.method_settings.get(name, {}), **varied}
+        draw = {key: value for key, value in merged.items() if key not in SETTINGS}
+        yield draw, normal_settings(name, {key: value for key, value in merged.items() if key in SETTINGS})
+
+
+def normal_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the settings that a method looks at and that differ from the defaults, in one form and order.
+
+    Raises:
+        ValueError: The method cannot be trained with them.
+
+    Example:
+        >>> normal_settings("s+t", {"steps": 200, "sigma1": 1.0, "lr": 0.01})
+        {'lr': 0.01}
+    """
+    config = RunConfig.from_values({**relevant_settings(name, settings), "method": name})
+    config.settings()  # checks what belongs together
+    changed = {key: value for key, value in config.changed().items() if key in SETTINGS}
+    if changed.get("steps") == FitSettings().steps:
+        del changed["steps"]
+    return changed
+
+
+def _space(grid: Grid, name: str, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+    usual = ALIGNED_SPACE if method(name).aligns else PLAIN_SPACE
+    space = relevant_settings(name, grid.space or {key: value for key, value in usual.items() if key not in grid.vary})
+    if not space:
+        raise ValueError(f"space holds nothing that the method {name!r} looks at, so there is nothing to select from")
+    for key, values in space.items():
+        for value in values:
+            if "orders" not in space:  # σ1 by order would have to fit every choice of orders
+                normal_settings(name, {**settings, key: value})
+    return {key: list(values) for key, values in space.items()}
+
+
+def data_fingerprint(dataset: DataSet, shift: str) -> str:
+    """Name the images of a shift by their names, sizes and classes, wherever they lie."""
+    digest = hashlib.sha256()
+    for domain, images in zip(("source", "target"), dataset.pair(shift, leave_out=True), strict=True):
+        for row, file in enumerate(images.files):
+            group = images.groups[row] if images.groups else ""
+            line = [domain, images.name(row), file.stat().st_size, images.classes[images.labels[row]], group]
+            digest.update(json.dumps(line).encode())
+    return digest.hexdigest()[:32]
+
+
+def weights_fingerprint(backbone: str, settings: Mapping[str, Any]) -> str:
+    """Name the content of the files that a network is made of, apart from sohot's own; "" where there are none."""
+    own = [name for name in (backbone, settings.get("source_backbone")) if name and is_own(name)]
+    used = [Path(name.rpartition(":")[0]) for name in own]
+    used += [Path(settings[name]) for name in ("weights", "source_weights") if settings.get(name)]
+    for file in used:
+        if not file.is_file():
+            raise FileNotFoundError(f"{file}: there is no such file")
+    digests = [_digest(file, file.stat().st_mtime_ns) for file in used]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()[:32] if digests else ""
+
+
+@cache
+def _digest(file: Path, _changed: int) -> str:
+    digest = hashlib.sha256()
+    with open(file, "rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()

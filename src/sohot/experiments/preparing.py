@@ -1,0 +1,97 @@
+"""What cells need before they start: which images pass which trunk."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from ..data import LabelledImages
+from ..data.protocols import Split
+from ..runs.building import OPTIONS, START, build_model
+from ..runs.gathering import Progress
+from ..runs.training_inputs import choose_device
+from ..training import method
+from .cell import Cell
+from .features import TrunkFeatures, fill_features
+from .run_cell import FEATURES, Where, config_of, draw_split
+
+_NETWORK = (*OPTIONS, *START, "seed")
+
+
+def prepare(cells: Sequence[Cell], where: Where, progress: Progress | None = None) -> int:
+    """Draw the splits of cells, build their networks and compute the trunk features that are not there yet.
+
+    Whatever would make all cells fail alike (weights that are not there, a split that cannot be drawn, a protocol
+    without validation images) ends here, before the first one starts.
+
+    Args:
+        cells: Cells that are to be computed.
+        where: Where images and features lie.
+        progress: Told how many images are done.
+
+    Returns:
+        How many images passed a trunk.
+    """
+    wanted = needed_features(cells, where, progress)
+    return fill_features(wanted, where.out / FEATURES, choose_device(where.device), where.workers, progress)
+
+
+def needed_features(
+    cells: Sequence[Cell], where: Where, progress: Progress | None = None
+) -> list[tuple[TrunkFeatures, list[LabelledImages]]]:
+    """Give each trunk with the images that some cell shows it."""
+    trunks: dict[str, dict[str, TrunkFeatures]] = {}
+    lists: dict[Path, tuple[TrunkFeatures, dict[str, LabelledImages]]] = {}
+    for number, cell in enumerate(cells, start=1):
+        split = draw_split(cell, where)
+        _require_images(cell, split)
+        if progress is not None:
+            progress("drawing splits", number, len(cells))
+        options = {key: cell.settings.get(key) for key in _NETWORK}
+        network = repr([cell.backbone, options, len(split.classes)])
+        if network not in trunks:
+            trunks[network] = _trunks(cell, len(split.classes), where)
+        if cell.settings.get("augment"):  # other pictures in every step: nothing can be kept
+            continue
+        for domain, side in shown_sides(cell):
+            features = trunks[network][domain]
+            _, images = lists.setdefault(features.folder, (features, {}))
+            images.setdefault(repr([cell.shift, cell.split, dict(cell.draw), side]), split.sides[side])
+    return [(features, list(images.values())) for features, images in lists.values()]
+
+
+def _trunks(cell: Cell, num_classes: int, where: Where) -> dict[str, TrunkFeatures]:
+    model = build_model(config_of(cell, cell.settings, where), num_classes)
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # which torch's stubs lack
+    folder = where.out / FEATURES
+    found = {"target": TrunkFeatures(folder, model.trunk("target"), model.inputs["target"])}
+    one = model.trunk("source") is model.trunk("target")
+    source = found["target"] if one else TrunkFeatures(folder, model.trunk("source"), model.inputs["source"])
+    return {**found, "source": source}
+
+
+def shown_sides(cell: Cell) -> list[tuple[str, str]]:
+    """Give the sides of a split that a cell looks at, each with the domain whose stream sees it.
+
+    >>> shown_sides(Cell("office31", "A-W", 1, "s", "lite0"))
+    [('target', 'target_test'), ('source', 'source_train')]
+    """
+    chosen = method(cell.method)
+    sides = [("target", "target_test")]
+    if chosen.uses_source:
+        sides.append(("source", "source_train"))
+    if chosen.uses_target or cell.select == "cv":
+        sides.append(("target", "target_train"))
+    if cell.select == "validation":
+        sides.append(("target", "validation"))
+    return sides
+
+
+def _require_images(cell: Cell, split: Split) -> None:
+    if not len(split.sides["target_test"]):
+        raise ValueError(f"{cell.shift} split {cell.split}: nothing is left to test on")
+    if cell.select == "validation" and not len(split.sides.get("validation", ())):
+        raise ValueError(
+            f"--select validation needs validation images, and the protocol {cell.protocol!r} sets none aside: "
+            "choose the protocol 'rectified', or 'k-shot' with validation_shots, or --select cv"
+        )

@@ -1,0 +1,193 @@
+"""Runs a grid: claims its cells, hands them to an engine, and keeps what comes back."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..data import open_dataset
+from ..runs.gathering import Progress
+from .cell import Cell
+from .engines import Engine, Outcome, Work
+from .frozen import FrozenEngine
+from .grid import Grid, write_grid
+from .planning import TRIALS, cells
+from .preparing import prepare
+from .run_cell import Where, run_cell
+from .store import Store
+
+RESULTS, GRID = "results.sqlite", "grid.toml"
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A grid on a data set, ready to run.
+
+    Attributes:
+        grid: The grid, with all shifts named.
+        cells: Its cells.
+        where: Where images and results lie, and the device.
+    """
+
+    grid: Grid
+    cells: list[Cell]
+    where: Where
+
+    @property
+    def results(self) -> Path:
+        """The file of results."""
+        return self.where.out / RESULTS
+
+
+class GridWatcher:
+    """What is told while a grid runs; this one keeps quiet."""
+
+    progress: Progress | None = None
+
+    def begin(self, total: int, done: int, failed: int) -> None:
+        """Take note of how many cells there are, and how many are done or have failed before."""
+
+    def started(self, cell: Cell) -> None:
+        """Take note of a cell that is being computed now."""
+
+    def finished(self, outcome: Outcome) -> None:
+        """Take note of what became of a cell."""
+
+    def waiting(self, count: int) -> None:
+        """Take note of cells that another runner works on, with nothing left for us."""
+
+
+@dataclass
+class GridRun:
+    """How a run of a grid ended.
+
+    Attributes:
+        total: Number of cells.
+        computed: How many were computed now.
+        kept: How many had been done before.
+        failed: Cells that have failed, now or before, and why.
+        records: The latest attempt at each cell of the grid.
+    """
+
+    total: int
+    computed: int = 0
+    kept: int = 0
+    failed: list[tuple[Cell, str]] = field(default_factory=list)
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+
+def plan_grid(
+    grid: Grid,
+    root: Path,
+    out: Path,
+    *,
+    device: str = "auto",
+    select: str = "none",
+    trials: int = TRIALS,
+    frozen: bool = False,
+    workers: int | None = None,
+) -> Plan:
+    """Open the data set and list the cells; nothing is written.
+
+    Args:
+        grid: The grid.
+        root: The folder of the data set.
+        out: The folder of the experiment.
+        device: "auto", "cpu", "cuda" or "mps".
+        select: How settings are chosen: "none", "cv" or "validation".
+        trials: How many are tried, where they are chosen.
+        frozen: Whether heads are trained on frozen features.
+        workers: Threads that read images; None for one per core.
+    """
+    dataset = open_dataset(grid.dataset, root, **grid.data)
+    found = cells(grid, dataset, select=select, trials=trials, frozen=frozen)
+    grid = grid.changed(shifts=tuple(dict.fromkeys(cell.shift for cell in found)))
+    return Plan(grid, found, Where(root.absolute(), out.absolute(), grid.data, device, workers))
+
+
+def run_grid(plan: Plan, engine: Engine, *, retry_failed: bool = False, watcher: GridWatcher | None = None) -> GridRun:
+    """Compute the cells of a grid that are not done yet.
+
+    Killed at any moment and started again it goes on: cells that are done are kept. Several processes may work on one
+    folder at once.
+
+    Args:
+        plan: What `plan_grid` gave.
+        engine: What computes the cells.
+        retry_failed: Try cells again that have failed before.
+        watcher: Told of the progress.
+
+    Raises:
+        StoreError: The results cannot be written: a full disk, say.
+    """
+    watcher = watcher or GridWatcher()
+    out = plan.where.out
+    out.mkdir(parents=True, exist_ok=True)
+    with Store(plan.results) as store:
+        store.plan(plan.cells)
+        write_grid(plan.grid, out / GRID)
+        settled = [store.settled(retry=retry_failed).get(cell.key) for cell in plan.cells]
+        pending = [cell for cell, ended in zip(plan.cells, settled, strict=True) if ended is None]
+        kept = settled.count("done")
+        watcher.begin(len(plan.cells), kept, settled.count("failed"))
+        if any(cell.frozen for cell in pending):
+            engine = FrozenEngine(plan.where)
+        elif pending:
+            prepare(pending, plan.where, watcher.progress)
+        computed = run_cells(pending, store, engine, partial(run_cell, where=plan.where), retry_failed, watcher)
+        records = store.records()
+    failed = [(Cell.from_dict(one["cell"]), str(one["error"])) for one in records if one["status"] == "failed"]
+    return GridRun(len(plan.cells), computed, kept, failed, records)
+
+
+def run_cells(
+    pending: Sequence[Cell],
+    store: Store,
+    engine: Engine,
+    work: Work,
+    retry_failed: bool = False,
+    watcher: GridWatcher | None = None,
+) -> int:
+    """Compute cells, but for those that another runner computes; return when all are done or have failed.
+
+    Returns:
+        How many were computed here, whether well or not.
+    """
+    watcher = watcher or GridWatcher()
+    computed = 0
+
+    def claimed(cells: Sequence[Cell]) -> Iterator[Cell]:
+        for cell in cells:
+            if store.claim(cell, retry=retry_failed):
+                watcher.started(cell)
+                yield cell
+
+    left = list(pending)
+    while left:
+        held = store.claimed_by_others()
+        free = [cell for cell in left if cell.key not in held]
+        if not free:
+            watcher.waiting(len(left))
+            time.sleep(_POLL_SECONDS)
+        with closing(engine.run(claimed(free), work)) as outcomes:  # type: ignore[type-var] # all are generators
+            for outcome in outcomes:
+                _keep(store, outcome)
+                watcher.finished(outcome)
+                computed += 1
+        settled = store.settled(retry=retry_failed)
+        left = [cell for cell in left if cell.key not in settled]
+    return computed
+
+
+def _keep(store: Store, outcome: Outcome) -> None:
+    if outcome.result is None:
+        store.fail(outcome.cell, outcome.error or "it failed without saying why")
+        return
+    try:
+        store.finish(outcome.cell, outcome.result)
+    except ValueError as error:
+        store.fail(outcome.cell, f"its result cannot be stored: {error}")

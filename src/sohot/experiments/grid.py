@@ -96,7 +96,7 @@ class Grid:
             settings: They win over the grid's own, those of single methods and what is varied.
             parts: Fields of the grid.
         """
-        fixed = {} if settings is None else check_settings(settings, self.protocol, "set")
+        fixed = {} if settings is None else check_settings(settings, self.protocol, "--set")
 
         def free(table: Mapping[str, Any]) -> dict[str, Any]:
             return {name: value for name, value in table.items() if name not in fixed}

@@ -26,3 +26,12 @@ def write_outputs(records: Sequence[dict[str, Any]], grid: Grid, out: Path) -> l
     if not done:
         return []
     return [*write_tables(list(records), grid, out), *write_figures(list(records), grid, out), write_report(out)]
+
+
+def describe_table(records: Sequence[dict[str, Any]], grid: Grid) -> tuple[str, dict[str, Any] | None]:
+    """Give the table of an experiment as text and as JSON holds it; empty while nothing is done."""
+    from .tables import table_json, text_table
+
+    if not any(record["status"] == "done" for record in records):
+        return "", None
+    return text_table(list(records), grid), table_json(list(records), grid)

@@ -1,0 +1,169 @@
+"""`sohot experiment`: a grid of trainings, its tables, figures and report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..experiments.cell import SELECTIONS
+from ..experiments.engines import ENGINES
+from ..experiments.grid import builtin_names
+from ..experiments.planning import TRIALS
+from .experiment_run import (
+    COMPLEXITY,
+    change_grid,
+    command,
+    list_experiments,
+    run_complexity,
+    run_experiment,
+    show_plan,
+)
+from .output import results_only
+
+_GRID, _RUN, _MACHINE = "Grid: what to compute", "Run", "Machine: where to compute"
+
+
+_HELP = """Compute a grid of trainings (data set x shifts x splits x methods x settings) and compare them in tables.
+
+The paper's tables and figures are built in (--list); a grid of your own is a short TOML file.
+
+Every finished cell is kept in --out: stopped or killed, the same command goes on. Several may share a folder.
+
+A small part of the paper's first table, and then more splits of it:
+
+    sohot experiment office-alexnet --data office31 --backbone lite0 --shifts A-W --splits 2
+
+    sohot experiment office-alexnet --data office31 --backbone lite0 --shifts A-W --splits 5
+
+What would be computed, and how long would it take?
+
+    sohot experiment office-alexnet --data office31 --dry-run
+
+A grid of your own, for a folder of domains that hold one folder per class, in mine.toml:
+
+\b
+    dataset = "domains"
+    protocol = "k-shot"
+    splits = 3
+    methods = ["s+t", "so"]
+    \[settings]
+    target_shots = 3
+    \[vary]
+    sigma1 = [0.01, 0.1, 1.0]
+"""
+
+
+def experiment(
+    context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME_OR_TOML", show_default=False, help=f"{', '.join([*builtin_names(), COMPLEXITY])}, or a file."
+        ),
+    ] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="Name the built-in experiments and leave.")] = False,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder of the data set.", show_default=False, rich_help_panel=_GRID)
+    ] = None,
+    backbone: Annotated[
+        str | None, typer.Option("--backbone", help="Network.", show_default="the grid's", rich_help_panel=_GRID)
+    ] = None,
+    shifts: Annotated[
+        str | None, typer.Option("--shifts", help="As A-W,W-A.", show_default="the grid's", rich_help_panel=_GRID)
+    ] = None,
+    splits: Annotated[
+        str | None,
+        typer.Option(
+            "--splits", help="How many; or which: 1-3, 1,4.", show_default="the grid's", rich_help_panel=_GRID
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option("--methods", help="As s+t,m,so.", show_default="the grid's", rich_help_panel=_GRID)
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting for all cells: an option of `sohot fit`, or a number of the protocol. Can be repeated.",
+            show_default=False,
+            rich_help_panel=_GRID,
+        ),
+    ] = None,
+    select: Annotated[
+        str,
+        typer.Option(
+            "--select",
+            help="How each cell's settings are chosen: none (the grid's), cv (few-shot cross-validation among its "
+            "labelled target images) or validation (images that the protocol sets aside). Never by test images.",
+            rich_help_panel=_GRID,
+        ),
+    ] = "none",
+    trials: Annotated[
+        int, typer.Option("--trials", min=1, help="Settings tried per cell with --select.", rich_help_panel=_GRID)
+    ] = TRIALS,
+    frozen: Annotated[
+        bool,
+        typer.Option("--frozen", help="Train heads on frozen features, many cells at once.", rich_help_panel=_GRID),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder of the experiment.", show_default="experiments/NAME", rich_help_panel=_RUN),
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try cells again that failed before.", rich_help_panel=_RUN)
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the cells and about how long they take.", rich_help_panel=_RUN)
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel=_RUN)] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=_RUN)] = False,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine", help="local: processes of this machine; ray: many machines.", rich_help_panel=_MACHINE
+        ),
+    ] = "local",
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", min=1, help="Cells side by side.", show_default="one per core or GPU", rich_help_panel=_MACHINE
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option("--address", help="Of the Ray cluster.", show_default="a new one here", rich_help_panel=_MACHINE),
+    ] = None,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.", rich_help_panel=_MACHINE)] = "auto",
+) -> None:
+    if list_all:
+        list_experiments(json)
+        return
+    if name is None:
+        raise ValueError("NAME_OR_TOML is missing: name an experiment (--list names them) or give a TOML file")
+    if engine not in ENGINES:
+        raise ValueError(f"--engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+    if select not in SELECTIONS:
+        raise ValueError(f"--select must be one of {', '.join(SELECTIONS)}, got {select!r}")
+    if name == COMPLEXITY:
+        run_complexity(out or Path("experiments") / COMPLEXITY, json)
+        return
+    from ..experiments.engines.making import make_engine
+    from ..experiments.running import plan_grid
+
+    grid = change_grid(name, backbone, shifts, splits, methods, settings or [])
+    if data is None:
+        where = f"`sohot data fetch {grid.dataset}` says where to get it"
+        raise ValueError(f"--data is missing: give the folder of the data set {grid.dataset} ({where})")
+    with results_only():
+        folder = out or Path("experiments") / grid.name
+        plan = plan_grid(grid, data, folder, device=device, select=select, trials=trials, frozen=frozen)
+    if dry_run:
+        show_plan(plan, workers=workers, retry_failed=retry_failed, json=json)
+        return
+    made = make_engine(engine, workers=workers, device=device, address=address)
+    again = command(context)
+    run_experiment(plan, made, again, retry_failed=retry_failed, quiet=quiet, json=json)
+
+
+experiment.__doc__ = _HELP

@@ -1,0 +1,164 @@
+"""What `sohot experiment` does: read the grid, show the plan, run it, print what came of it."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..experiments.cell import Cell
+from ..experiments.engines import Engine
+from ..experiments.engines.local import LocalEngine
+from ..experiments.grid import Grid, builtin_names, parse_splits, read_grid
+from ..experiments.running import GridRun, Plan, run_grid
+from ..experiments.store import Store
+from ..training import Interrupted
+from .ending import FAILED, Terminated
+from .grid_watching import duration, watch_grid
+from .output import MOST_LISTED, print_json, print_text, results_only, say
+
+COMPLEXITY = "complexity"
+
+
+def list_experiments(json: bool) -> None:
+    """Print the names and titles of the built-in experiments."""
+    titles = {name: read_grid(name).title for name in builtin_names()}
+    titles[COMPLEXITY] = "What the kernel form saves, measured and by formula; needs no data"
+    if json:
+        print_json({"experiments": titles})
+        return
+    for name, title in titles.items():
+        print_text(f"{name:<20}{title}")
+
+
+def change_grid(
+    name: str,
+    backbone: str | None,
+    shifts: str | None,
+    splits: str | None,
+    methods: str | None,
+    settings: Sequence[str],
+) -> Grid:
+    """Read a grid and change it as the command line says."""
+    fixed: dict[str, Any] = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--set must read KEY=VALUE, got {text!r}")
+        fixed[key.strip()] = value.strip()
+    return read_grid(name).changed(
+        fixed,
+        backbone=backbone,
+        shifts=_words(shifts),
+        splits=None if splits is None else parse_splits(splits),
+        methods=_words(methods),
+    )
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def command(context: typer.Context) -> str:
+    """Write the command that was given, to give it again."""
+    words = ["sohot", "experiment", str(context.params["name"])]
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        if option.name == "name" or value in (None, False, []) or value == option.get_default(context):
+            continue
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            words += [option.opts[0]] if one is True else [option.opts[0], str(one)]
+    return shlex.join(words)
+
+
+def show_plan(plan: Plan, *, workers: int | None, retry_failed: bool, json: bool) -> None:
+    """Print the cells, what is known of them, and about how long the rest takes; nothing is written."""
+    from ..experiments.estimate import estimate
+
+    records: list[dict[str, Any]] = []
+    if plan.results.is_file():
+        with Store(plan.results) as store:
+            records = store.records(every=True)
+    known = {record["key"]: record["status"] for record in records}
+    states = [known.get(cell.key, "to do") for cell in plan.cells]
+    settled = ("done",) if retry_failed else ("done", "failed")
+    pending = [cell for cell, state in zip(plan.cells, states, strict=True) if state not in settled]
+    engine = LocalEngine(workers, plan.where.device)
+    with results_only():
+        guess = estimate(pending, records, plan.where, engine.workers, engine.threads)
+    if json:
+        cells = [{"key": cell.key, "state": state, **cell.as_dict()} for cell, state in _with(plan, states)]
+        print_json({**_head(plan), "cells": cells, "seconds": guess.seconds, "basis": guess.basis})
+        return
+    for cell, state in _with(plan, states):
+        print_text(f"{state:<8}{cell.label()}")
+    counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+    print_text(f"{len(plan.cells)} cells: {counts}; in {plan.where.out}")
+    print_text(f"about {duration(guess.seconds)} to compute {len(pending)}, judging by {guess.basis}")
+
+
+def _with(plan: Plan, states: Sequence[str]) -> list[tuple[Cell, str]]:
+    return list(zip(plan.cells, states, strict=True))
+
+
+def _head(plan: Plan) -> dict[str, Any]:
+    return {"experiment": plan.grid.name, "title": plan.grid.title, "out": str(plan.where.out)}
+
+
+def run_experiment(plan: Plan, engine: Engine, again: str, *, retry_failed: bool, quiet: bool, json: bool) -> None:
+    """Compute the cells, write tables, figures and the report, and print the table."""
+    try:
+        with results_only(), watch_grid(quiet) as watcher:
+            run = run_grid(plan, engine, retry_failed=retry_failed, watcher=watcher)
+    except (KeyboardInterrupt, Terminated, Interrupted) as error:
+        sent = "SIGTERM" if isinstance(error, Terminated) else "SIGINT"
+        by = "SIGTERM" if isinstance(error, Terminated) else "Ctrl-C"
+        raise Interrupted(
+            f"stopped by {by}; finished cells are kept in {plan.where.out}, go on with: {again}", sent
+        ) from None
+    _present(plan, run, again, json)
+    if run.failed:
+        raise typer.Exit(FAILED)
+
+
+def _present(plan: Plan, run: GridRun, again: str, json: bool) -> None:
+    from ..experiments.outputs import describe_table, write_outputs
+
+    with results_only():
+        files = write_outputs(run.records, plan.grid, plan.where.out)
+        text, table = describe_table(run.records, plan.grid)
+    if json:
+        failed = [{"key": cell.key, "cell": cell.as_dict(), "error": error} for cell, error in run.failed]
+        counts = {"total": run.total, "computed": run.computed, "kept": run.kept, "failed": len(run.failed)}
+        shown = [str(file) for file in files]
+        print_json({**_head(plan), "cells": counts, "failed": failed, "table": table, "files": shown})
+    elif text:
+        print_text(text)
+    if run.failed:
+        say(f"{len(run.failed)} of {run.total} cells failed:")
+        for cell, error in run.failed[:MOST_LISTED]:
+            say(f"  {cell.label()}: {error}")
+        if len(run.failed) > MOST_LISTED:
+            say(f"  … and {len(run.failed) - MOST_LISTED} more")
+        tried = "" if "--retry-failed" in again else " --retry-failed"
+        say(f"try them again with: {again}{tried}")
+    say(f"{run.total} cells, {run.computed} computed now, {run.kept} kept; results in {plan.where.out}")
+
+
+def run_complexity(out: Path, json: bool) -> None:
+    """Measure what the kernel form saves, and print it."""
+    from ..experiments.complexity import complexity_table, measure_complexity
+
+    with results_only():
+        result = measure_complexity()
+    out.mkdir(parents=True, exist_ok=True)
+    from .._files import write_atomically, write_json
+
+    write_json(out / "complexity.json", result)
+    text = complexity_table(result)
+    write_atomically(out / "complexity.txt", f"{text}\n".encode())
+    if json:
+        print_json({"experiment": COMPLEXITY, "out": str(out), **result})
+    else:
+        print_text(text)

@@ -1,0 +1,138 @@
+"""How long the cells that are left will take, and what that guess rests on."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..runs.batching import make_batches
+from ..runs.building import build_model
+from ..runs.training_inputs import choose_device
+from ..streams import TwoStreams
+from ..training import FitSettings, TensorInputs, fit
+from .cell import Cell
+from .features import join_images
+from .preparing import needed_features
+from .run_cell import Where, config_of, draw_split
+
+_FOLDS = 3  # of few-shot cross-validation with three images per class
+_TRUNK_IMAGES = 8
+_FORWARD_SHARE = 1 / 3  # a step is a pass forward and about twice as much backward
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A guess of how long cells take.
+
+    Attributes:
+        seconds: The guess.
+        basis: What it rests on, in words.
+    """
+
+    seconds: float
+    basis: str
+
+
+def estimate(
+    pending: Sequence[Cell], records: Sequence[Mapping[str, Any]], where: Where, workers: int, threads: int
+) -> Estimate:
+    """Guess how long cells take: from cells that are done, else from one training step done now.
+
+    Args:
+        pending: The cells.
+        records: Attempts in the same folder.
+        where: Where images and features lie, and the device.
+        workers: How many cells are computed side by side.
+        threads: Threads of each worker.
+    """
+    if not pending:
+        return Estimate(0.0, "nothing is left to compute")
+    done = [one for one in records if one["status"] == "done" and one["cell"]["backbone"] == pending[0].backbone]
+    if done:
+        seconds = sum(_from_records(cell, done) for cell in pending) / workers
+        return Estimate(seconds, f"the time that {len(done)} cells in this folder took, with {workers} side by side")
+    return _from_a_step(pending, where, workers, threads)
+
+
+def _from_records(cell: Cell, done: Sequence[Mapping[str, Any]]) -> float:
+    """Guess one cell from others, those of its method if there are any: training by steps, the rest as it was."""
+    alike = [one["result"] for one in done if one["cell"]["method"] == cell.method] or [one["result"] for one in done]
+    step: float = sum(one["seconds"]["train"] / one["steps"] for one in alike) / len(alike)
+    rest: float = sum(one["seconds"]["test"] + one["seconds"]["features"] for one in alike) / len(alike)
+    return (step * _steps(cell) + rest) * _fits(cell)
+
+
+def _steps(cell: Cell) -> int:
+    return int(cell.settings.get("steps", FitSettings().steps))
+
+
+def _fits(cell: Cell) -> int:
+    """Count the trainings of a cell: one, and those that choose its settings."""
+    folds = {"none": 0, "validation": 1, "cv": _FOLDS}[cell.select]
+    return 1 + folds * int(cell.search.get("trials", 0))
+
+
+def _from_a_step(pending: Sequence[Cell], where: Where, workers: int, threads: int) -> Estimate:
+    before = torch.get_num_threads()
+    try:
+        trunk, images = _time_trunk(pending, where)  # before the cells, with all threads
+        torch.set_num_threads(threads)
+        step, row, sizes = _time_step(pending[0], where)
+    finally:
+        torch.set_num_threads(before)
+    cells = sum((step * _steps(cell) + row * sizes["target_test"]) * _fits(cell) for cell in pending)
+    basis = (
+        f"one training step of {pending[0].method} done now on {threads} threads ({step:.2f} s), {workers} cells side "
+        f"by side, and {images} images through the frozen layers before ({1000 * trunk:.0f} ms each)"
+    )
+    return Estimate(cells / workers + trunk * images, basis)
+
+
+def _time_trunk(pending: Sequence[Cell], where: Where) -> tuple[float, int]:
+    """Give the seconds that an image takes in the frozen layers, and how many images have to pass them."""
+    device, total, images = choose_device(where.device), 0.0, 0
+    for features, lists in needed_features(pending, where):
+        missing = sum(len(features.missing(one)) for one in join_images(lists))
+        spec = features.spec
+        batch = torch.zeros(_TRUNK_IMAGES, spec.channels, spec.size, spec.size, device=device)
+        began = time.perf_counter()
+        with torch.no_grad():
+            features.trunk.to(device)(batch)
+        total += (time.perf_counter() - began) / _TRUNK_IMAGES * missing
+        images += missing
+    return total / max(images, 1), images
+
+
+def _time_step(cell: Cell, where: Where) -> tuple[float, float, dict[str, int]]:
+    """Give the seconds of a step, those of classifying an image, and the sizes of the split's sides."""
+    config, split = config_of(cell, cell.settings, where), draw_split(cell, where)
+    method = config.settings().resolved_method()
+    source = split.sides["source_train"] if method.uses_source else None
+    target = split.sides["target_train"] if method.uses_target else None
+    model = build_model(config, len(split.classes))
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # which torch's stubs lack
+    batches = make_batches(config, source, target)
+    settings = FitSettings.from_json({**config.settings(from_trunk=True).as_json(), "steps": 2})
+    result = fit(
+        model,
+        None if source is None else _blank(model, "source", len(source)),
+        () if source is None else source.labels,
+        None if target is None else _blank(model, "target", len(target)),
+        () if target is None else target.labels,
+        settings,
+        batches=batches,
+    )
+    seconds = result.history[-1]["seconds"]
+    rows = sum(len(part) for part in batches.batch(0))
+    return seconds, seconds * _FORWARD_SHARE / max(rows, 1), split.counts()
+
+
+def _blank(model: TwoStreams, domain: str, rows: int) -> TensorInputs:
+    """Give inputs of the right shape that take no room."""
+    spec = model.inputs[domain]
+    with torch.no_grad():
+        one: Tensor = model.trunk(domain)(torch.rand(1, spec.channels, spec.size, spec.size))
+    return TensorInputs(one.expand(rows, *one.shape[1:]))

@@ -7,7 +7,7 @@ import typer
 
 from .. import __version__
 from .data import data_app
-from .experiment import experiment
+from .experiment import HELP, experiment
 from .fit import make_fit
 from .output import print_json, print_text, say
 
@@ -27,7 +27,7 @@ Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")
 Workers = Annotated[int | None, typer.Option("--workers", min=0, help="Threads that read images.")]
 
 app.command("fit")(make_fit())
-app.command("experiment")(experiment)
+app.command("experiment", help=HELP)(experiment)
 app.add_typer(data_app)
 
 

@@ -23,7 +23,7 @@ from .output import results_only
 _GRID, _RUN, _MACHINE = "Grid: what to compute", "Run", "Machine: where to compute"
 
 
-_HELP = """Compute a grid of trainings (data set x shifts x splits x methods x settings) and compare them in tables.
+HELP = """Compute a grid of trainings (data set x shifts x splits x methods x settings) and compare them in tables.
 
 The paper's tables and figures are built in (--list); a grid of your own is a short TOML file.
 
@@ -46,9 +46,9 @@ A grid of your own, for a folder of domains that hold one folder per class, in m
     protocol = "k-shot"
     splits = 3
     methods = ["s+t", "so"]
-    \[settings]
+    \\[settings]
     target_shots = 3
-    \[vary]
+    \\[vary]
     sigma1 = [0.01, 0.1, 1.0]
 """
 
@@ -136,6 +136,7 @@ def experiment(
     ] = None,
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.", rich_help_panel=_MACHINE)] = "auto",
 ) -> None:
+    """Compute a grid, show it, or list the built-in ones; the help is `HELP`."""
     if list_all:
         list_experiments(json)
         return
@@ -164,6 +165,3 @@ def experiment(
     made = make_engine(engine, workers=workers, device=device, address=address)
     again = command(context)
     run_experiment(plan, made, again, retry_failed=retry_failed, quiet=quiet, json=json)
-
-
-experiment.__doc__ = _HELP

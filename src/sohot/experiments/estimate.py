@@ -84,8 +84,9 @@ def _from_a_step(pending: Sequence[Cell], where: Where, workers: int, threads: i
     finally:
         torch.set_num_threads(before)
     cells = sum((step * _steps(cell) + row * sizes["target_test"]) * _fits(cell) for cell in pending)
+    with_threads = f"{threads} thread{'s' if threads > 1 else ''}"
     basis = (
-        f"one training step of {pending[0].method} done now on {threads} threads ({step:.2f} s), {workers} cells side "
+        f"one training step of {pending[0].method} done now with {with_threads} ({step:.2f} s), {workers} cells side "
         f"by side, and {images} images through the frozen layers before ({1000 * trunk:.0f} ms each)"
     )
     return Estimate(cells / workers + trunk * images, basis)

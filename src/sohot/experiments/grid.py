@@ -200,7 +200,7 @@ def parse_splits(value: int | str | Sequence[int]) -> tuple[int, ...]:
         value = [number for part in parts for number in range(part[0], part[-1] + 1)]
     if isinstance(value, int) and not isinstance(value, bool):
         value = range(1, value + 1)
-    if isinstance(value, bool) or not all(isinstance(one, int) and not isinstance(one, bool) for one in value):
+    if isinstance(value, (bool, float)) or not all(isinstance(one, int) and not isinstance(one, bool) for one in value):
         raise ValueError(wrong)
     return tuple(_unique(value, "splits"))
 

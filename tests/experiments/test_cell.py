@@ -1,0 +1,67 @@
+"""A cell's key changes with everything that changes its result, and with nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from sohot.experiments.cell import Cell, relevant_settings
+
+CELL = Cell("office31", "A-W", 1, "so", "lite0", settings={"steps": 5, "lr": 0.1}, data="abc")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dataset": "domains"},
+        {"shift": "W-A"},
+        {"split": 2},
+        {"method": "s+t"},
+        {"backbone": "alexnet"},
+        {"protocol": "rectified"},
+        {"draw": {"target_shots": 5}},
+        {"settings": {"steps": 6, "lr": 0.1}},
+        {"frozen": True},
+        {"select": "cv"},
+        {"search": {"trials": 3}},
+        {"data": "abd"},
+        {"weights": "abc"},
+    ],
+)
+def test_every_field_is_part_of_the_key(change):
+    assert replace(CELL, **change).key != CELL.key
+
+
+def test_the_order_of_settings_and_the_place_of_files_are_not():
+    assert replace(CELL, settings={"lr": 0.1, "steps": 5}).key == CELL.key
+    here, there = (replace(CELL, settings={"weights": f"{place}/net.safetensors"}) for place in ("/a", "/b"))
+    assert here.key == there.key != replace(CELL, settings={"weights": "/a/other.safetensors"}).key
+
+
+def test_a_cell_survives_json_and_serves_as_a_key():
+    assert Cell.from_dict({**CELL.as_dict(), "added_later": 1}) == CELL
+    assert {CELL: 1}[replace(CELL)] == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "kept"),
+    [
+        ("s+t", {"steps", "target_weight", "momentum"}),
+        ("t", {"steps", "momentum"}),
+        ("m", {"steps", "target_weight", "momentum", "sigma1", "sigma2", "orders", "estimator", "feature_scale"}),
+        (
+            "so+zeta",
+            {
+                *("steps", "target_weight", "momentum", "sigma1", "sigma2", "orders", "estimator", "feature_scale"),
+                *("alpha1", "alpha2", "zeta_lr"),
+            },
+        ),
+    ],
+)
+def test_a_method_keeps_the_settings_it_looks_at(method, kept):
+    names = "steps target_weight momentum sigma1 sigma2 orders estimator feature_scale alpha1 alpha2 zeta_lr coupling"
+    assert set(relevant_settings(method, dict.fromkeys(names.split(), 0))) == kept
+
+
+def test_settings_of_other_options_are_dropped_with_them():
+    assert relevant_settings("so", {"optimizer": "adamw", "momentum": 0.5}) == {"optimizer": "adamw"}
+    assert relevant_settings("so", {"heads": "coupled", "coupling": 0.5}) == {"heads": "coupled", "coupling": 0.5}

@@ -1,0 +1,121 @@
+"""The local engine: real processes, one cell each at a time, that die alone and with their driver."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from experiment_work import act, make_cells, notes
+
+from sohot.experiments.engines.local import LocalEngine, WorkersCannotStart
+from sohot.experiments.runner import _began
+
+WORKERS = 2
+
+
+@pytest.fixture(scope="module")
+def seen():
+    """Outcomes of a row of cells of all kinds, and how many cells were taken before each outcome."""
+    kinds = ["look", "fail", "look", "die", "look", "", "look"]
+    cells = [cell for number, kind in enumerate(kinds) for cell in make_cells(number + 1, act=kind)[-1:]]
+    taken, before = [], []
+
+    def offer():
+        for cell in cells:
+            taken.append(cell)
+            yield cell
+
+    outcomes, variables = {}, dict(os.environ)
+    for outcome in LocalEngine(WORKERS, "cpu").run(offer(), act):
+        before.append((len(taken), len(outcomes)))
+        outcomes[outcome.cell.split] = outcome
+    assert dict(os.environ) == variables  # what workers find in theirs is not left in ours
+    return kinds, outcomes, before
+
+
+def test_every_cell_has_one_outcome(seen):
+    kinds, outcomes, _ = seen
+    assert sorted(outcomes) == list(range(1, len(kinds) + 1))
+    well = [number for number, outcome in outcomes.items() if outcome.error is None]
+    assert sorted(well) == [number for number, kind in enumerate(kinds, start=1) if kind in ("look", "")]
+
+
+def test_a_failing_cell_and_a_killed_worker_say_why(seen):
+    kinds, outcomes, _ = seen
+    assert outcomes[kinds.index("fail") + 1].error == "cell 2 fails on purpose"
+    assert "killed by SIGKILL" in outcomes[kinds.index("die") + 1].error
+
+
+def test_cells_are_taken_when_a_worker_is_free_for_them(seen):
+    _, _, before = seen
+    assert all(taken <= given + 2 * WORKERS for taken, given in before)
+    assert before[0][0] < len(before)
+
+
+def test_processes_are_few_and_share_the_threads(seen):
+    _, outcomes, _ = seen
+    looks = [outcome.result for outcome in outcomes.values() if outcome.result and "pid" in outcome.result]
+    assert len({look["pid"] for look in looks}) <= WORKERS + 1  # one of them died and was replaced
+    assert os.getpid() not in {look["pid"] for look in looks}
+    threads = LocalEngine(WORKERS, "cpu").threads
+    assert {(look["omp"], look["threads"]) for look in looks} == {(str(threads), threads)}
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from experiment_work import acting, make_cells
+from sohot.experiments.engines.local import LocalEngine
+
+if __name__ == "__main__":
+    for outcome in LocalEngine(1, "cpu").run(iter(make_cells(1, act="sleep:100")), acting(Path(sys.argv[1]))):
+        print(outcome)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
+def test_workers_die_with_their_driver(tmp_path):
+    (tmp_path / "driver.py").write_text(DRIVER)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    driver = subprocess.Popen([sys.executable, tmp_path / "driver.py", tmp_path], env=environment)
+    try:
+        wait_until(lambda: notes(tmp_path))
+        worker = int(notes(tmp_path)[0].split()[1])
+        assert _began(worker)
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+        wait_until(lambda: _began(worker) is None)
+        assert _began(worker) is None
+    finally:
+        driver.kill()
+        driver.wait()
+
+
+def test_a_worker_that_cannot_start_is_an_error_and_not_an_endless_loop(capfd):
+    with pytest.raises(WorkersCannotStart, match="ended before it began"):
+        list(LocalEngine(1, "cpu").run(iter(make_cells(1)), Unreadable()))
+    assert "not on this side" in capfd.readouterr().err
+
+
+class Unreadable:
+    """Work that can be pickled and not be read back."""
+
+    def __call__(self, cell):
+        raise AssertionError(cell)
+
+    def __reduce__(self):
+        return (exec, ("raise ImportError('not on this side')",))
+
+
+def test_a_number_of_workers_that_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match="workers must be at least 1"):
+        LocalEngine(0)
+
+
+def wait_until(condition, seconds=60):
+    for _ in range(seconds * 50):
+        if condition():
+            return
+        time.sleep(0.02)

@@ -1,0 +1,205 @@
+"""The store: attempts are added and never changed, and a cell is claimed by one living process at a time."""
+
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from experiment_work import make_cells
+
+from sohot.experiments import store as module
+from sohot.experiments.store import Store, StoreError
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "results.sqlite"
+
+
+@pytest.fixture
+def store(file):
+    with Store(file) as opened:
+        yield opened
+
+
+def someone_else(file, **changes):
+    """A store as another process would open it."""
+    other = Store(file)
+    other.runner = replace(other.runner, **changes)
+    return other
+
+
+def test_a_result_comes_back_as_it_was_given(store):
+    cell = make_cells(1)[0]
+    result = {"accuracy": {"micro": 0.5}, "zeta": None, "notes": ["ζ"]}
+    assert store.claim(cell)
+    store.finish(cell, result)
+    (record,) = store.records()
+    assert (record["key"], record["status"], record["result"], record["error"]) == (cell.key, "done", result, None)
+    assert record["cell"] == cell.as_dict()
+    assert record["started"] <= record["finished"]
+    assert set(record["versions"]) == {"sohot", "torch", "python"}
+    assert record["host"]
+
+
+def test_attempts_are_added_and_the_latest_counts(store, file):
+    cell = make_cells(1)[0]
+    store.claim(cell)
+    store.fail(cell, "it was not to be")
+    assert not store.claim(cell)
+    with Store(file) as later:
+        assert later.claim(cell, retry=True)
+        later.finish(cell, {"value": 1})
+        assert not later.claim(cell, retry=True)
+        assert [one["status"] for one in later.attempts()] == ["failed", "done"]
+        assert [one["status"] for one in later.records()] == ["done"]
+
+
+def test_a_cell_that_fails_again_is_not_tried_for_ever(store, file):
+    cell = make_cells(1)[0]
+    store.claim(cell)
+    store.fail(cell, "first")
+    with Store(file) as one, Store(file) as two:
+        assert one.claim(cell, retry=True)
+        one.fail(cell, "second")
+        assert not one.claim(cell, retry=True)
+        assert not two.claim(cell, retry=True)  # it was opened before: this retry was somebody else's
+        assert two.settled(retry=True) == {cell.key: "failed"}
+
+
+def test_a_claim_holds_against_living_runners_and_is_given_back_on_close(store, file):
+    one, two = make_cells(2)
+    assert store.claim(one)
+    with Store(file) as other:
+        assert not other.claim(one)
+        assert other.claimed_by_others() == {one.key}
+        assert other.claim(two)
+    assert store.claim(two)
+
+
+def test_the_claim_of_a_dead_process_is_taken_over_at_once(file):
+    cell = make_cells(1)[0]
+    code = (
+        "import os, sys; from pathlib import Path; from sohot.experiments.store import Store\n"
+        "from experiment_work import make_cells\n"
+        "print(Store(Path(sys.argv[1])).claim(make_cells(1)[0]), flush=True); os.kill(os.getpid(), 9)"
+    )
+    paths = os.pathsep.join(path for path in sys.path if path)
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, "True\n"), done.stderr
+    with Store(file) as store:
+        assert store.claimed_by_others() == set()
+        assert store.claim(cell)
+
+
+def test_a_process_that_got_the_number_of_a_dead_one_is_not_taken_for_it(file):
+    cell = make_cells(1)[0]
+    before, now = someone_else(file, began="an hour before"), Store(file)
+    assert before.claim(cell)
+    assert now.claim(cell)  # the same number, begun at another time
+    before.close()
+    with Store(file) as third:
+        assert not third.claim(cell)  # closing gave back nothing that was another's
+    now.close()
+
+
+def test_a_silent_runner_of_another_machine_is_waited_for_then_replaced(store, file, monkeypatch):
+    cell = make_cells(1)[0]
+    clock = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    away = someone_else(file, host="elsewhere", place="?")
+    assert away.claim(cell)
+    assert not store.claim(cell)
+    clock[0] += module.TIMEOUT_SECONDS - 1
+    assert not store.claim(cell)
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE runners SET beat = beat + 1")
+    connection.close()
+    clock[0] += 2
+    assert not store.claim(cell)  # it was heard of meanwhile
+    clock[0] += module.TIMEOUT_SECONDS + 1
+    assert store.claim(cell)
+    away.close()
+
+
+def test_hearts_beat(file, monkeypatch):
+    monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.01)
+    with Store(file) as store:
+        store.claim(make_cells(1)[0])
+        connection = sqlite3.connect(file)
+        for _ in range(500):
+            (beat,) = connection.execute("SELECT beat FROM runners").fetchone()
+            if beat > 1:
+                break
+            store._stop.wait(0.01)
+        connection.close()
+        assert beat > 1
+
+
+def test_records_are_those_of_the_grid_planned_last(store):
+    old, new = make_cells(2)
+    for cell in (old, new):
+        store.claim(cell)
+        store.finish(cell, {})
+    assert len(store.records()) == 2
+    store.plan([new])
+    assert [record["key"] for record in store.records()] == [new.key]
+    assert len(store.records(every=True)) == 2
+
+
+def test_what_json_cannot_hold_is_refused_and_leaves_nothing(store):
+    cell = make_cells(1)[0]
+    store.claim(cell)
+    with pytest.raises(ValueError, match="JSON"):
+        store.finish(cell, {"value": float("nan")})
+    assert store.records() == []
+
+
+def test_another_file_and_another_version_are_refused(tmp_path, file):
+    (tmp_path / "text").write_text("no database at all, but a long enough text to be looked at " * 20)
+    with pytest.raises(ValueError, match="is not a file of results"):
+        Store(tmp_path / "text")
+    Store(file).close()
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(ValueError, match="another version of sohot"):
+        Store(file)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(StoreError, match="cannot be opened"):
+        Store(tmp_path / "missing" / "results.sqlite")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+def test_a_full_disk_is_told_in_a_sentence_and_loses_nothing(store):
+    one, two = make_cells(2)
+    store.claim(one)
+    store.finish(one, {"value": 1})
+    store.claim(two)
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (os.stat(store.file).st_size, before[1]))
+    try:
+        with pytest.raises(StoreError, match=r"the results in .* cannot be written"):
+            store.finish(two, {"value": "x" * 100_000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert [record["result"] for record in store.records()] == [{"value": 1}]
+    store.finish(two, {"value": 2})
+    assert len(store.records()) == 2
+
+
+def test_reasons_are_sentences(tmp_path):
+    full = module._reason(sqlite3.OperationalError("database or disk is full"), tmp_path / "a")
+    read = module._reason(sqlite3.OperationalError("attempt to write a readonly database"), tmp_path / "a")
+    assert "the disk is full" in full
+    assert str(tmp_path) in read

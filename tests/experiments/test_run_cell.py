@@ -1,0 +1,148 @@
+"""A cell trains as `sohot fit` does, tests on the split's test images, and tells what a table needs."""
+
+import json
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from experiment_work import small_grid, write_domains
+
+from sohot.data import open_dataset
+from sohot.data.protocols import few_shot_folds, make_split
+from sohot.experiments import run_cell as module
+from sohot.experiments.planning import cells
+from sohot.experiments.preparing import prepare, shown_sides
+from sohot.experiments.run_cell import Where, run_cell
+from sohot.runs import RunConfig
+from sohot.runs.batching import make_batches
+from sohot.runs.building import build_model
+from sohot.runs.testing import accuracy_on
+from sohot.runs.training_inputs import training_inputs
+from sohot.training import Diverged, fit
+
+
+@pytest.fixture
+def where(tmp_path):
+    return Where(write_domains(tmp_path / "data"), tmp_path / "out", {}, "cpu", 0)
+
+
+def cell_of(where, method="so", **changes):
+    options = {name: changes.pop(name) for name in ("select", "trials") if name in changes}
+    grid = small_grid(splits=(1,), methods=(method,), **changes)
+    (cell,) = cells(grid, open_dataset("domains", where.root), **options)
+    return cell
+
+
+@pytest.mark.parametrize("method", ["s", "t", "s+t", "so+to+zeta"])
+def test_a_cell_ends_as_fit_does_on_the_same_images(where, method):
+    cell = cell_of(where, method)
+    found = run_cell(cell, where)
+    split = make_split("k-shot", open_dataset("domains", where.root), cell.shift, 1, **cell.draw)
+    config = RunConfig(method=method, backbone="small-cnn", image_size=16, steps=3, device="cpu", workers=0)
+    model = build_model(config, 3).to(memory_format=torch.channels_last)
+    parts = [split.sides["source_train"] if method != "t" else None, split.sides["target_train"]]
+    parts[1] = parts[1] if method != "s" else None
+    inputs = [
+        None if part is None else training_inputs(config, model, domain, part, "memory")
+        for domain, part in zip(("source", "target"), parts, strict=True)
+    ]
+    labels = [() if part is None else part.labels for part in parts]
+    settings = replace(config.settings(from_trunk=True), loggers=())
+    result = fit(model, inputs[0], labels[0], inputs[1], labels[1], settings, batches=make_batches(config, *parts))
+    assert found["curve"]["loss"] == [record["loss"] for record in result.history]
+    assert found["accuracy"] == accuracy_on(model, split.sides["target_test"], 0)
+
+
+def test_shared_features_change_nothing(where):
+    cell = cell_of(where)
+    alone = run_cell(cell, where)
+    assert prepare([cell], where) > 0
+    shared = run_cell(cell, where)
+    assert (len(alone["notes"]), shared["notes"]) == (1, [])  # the first had to compute them itself, and says so
+    assert (alone["accuracy"], alone["curve"]) == (shared["accuracy"], shared["curve"])
+
+
+def test_a_result_is_whole_and_fits_into_json(where):
+    result = run_cell(cell_of(where, "so+to+zeta", settings={"image_size": 16, "steps": 130, "target_shots": 3}), where)
+    assert set(json.loads(json.dumps(result, allow_nan=False))) == set(result)
+    assert set(result) == {"accuracy", "zeta", "curve", "chosen", "seconds", "steps", "sizes", "notes"}
+    assert {name: len(values) for name, values in result["zeta"].items()} == {"means": 3, "order2": 3, "order3": 3}
+    steps = result["curve"]["step"]
+    assert (len(steps), steps[0], steps[-1]) == (100, 1, 130)
+    assert set(map(len, result["curve"].values())) == {100}
+    assert set(result["seconds"]) == {"features", "select", "train", "test"}
+    assert result["sizes"] == {"source": 18, "target": 9, "test": 9}
+    assert sum(map(sum, result["accuracy"]["confusion"])) == 9
+
+
+def test_without_alignment_its_curve_is_empty_and_no_weights_are_told(where):
+    result = run_cell(cell_of(where, "s+t"), where)
+    assert result["zeta"] is None
+    assert result["curve"]["alignment"] == [None] * 3
+
+
+def test_augmented_images_are_read_anew(where):
+    settings = {"image_size": 16, "steps": 2, "target_shots": 2, "augment": True}
+    cell = cell_of(where, settings=settings)
+    assert prepare([cell], where) == 0
+    assert run_cell(cell, where)["steps"] == 2
+
+
+def test_a_source_of_its_own_channels_has_a_trunk_of_its_own(where):
+    cell = cell_of(where, settings={"image_size": 16, "steps": 2, "target_shots": 2, "source_channels": 1})
+    prepare([cell], where)
+    assert len([path for path in (where.out / "features").iterdir() if path.is_dir()]) == 2
+    assert run_cell(cell, where)["notes"] == []
+
+
+@pytest.fixture
+def selection(monkeypatch):
+    """A stand-in that tries every value, and remembers what it was asked."""
+    asked = []
+
+    def select(score, space, *, folder, name, trials, seed):
+        asked.append((space, folder, name, trials, seed))
+        ((key, values),) = space.items()
+        scores = {value: score({key: value}) for value in values}
+        best = max(scores, key=scores.get)
+        return SimpleNamespace(settings={key: best}, score=scores[best], trials=len(values))
+
+    monkeypatch.setitem(sys.modules, "sohot.experiments.selection", SimpleNamespace(select=select))
+    return asked
+
+
+def test_settings_are_chosen_by_folds_of_the_labelled_target_images(where, selection, monkeypatch):
+    cell = cell_of(where, space={"lr": [0.01, 0.02]}, select="cv", trials=4)
+    prepare([cell], where)
+    seen, train = [], module.train
+
+    def watched(cell, settings, classes, sides, test_side, where):
+        seen.append((settings["lr"], len(sides["target_train"]), len(sides[test_side]), test_side))
+        if settings["lr"] == 0.01 and test_side == "validation":
+            raise Diverged("on purpose")
+        return train(cell, settings, classes, sides, test_side, where)
+
+    monkeypatch.setattr(module, "train", watched)
+    result = run_cell(cell, where)
+    target = make_split("k-shot", open_dataset("domains", where.root), cell.shift, 1, **cell.draw).sides["target_train"]
+    folds = len(few_shot_folds(target))
+    assert [one[0] for one in seen] == [0.01] * folds + [0.02] * folds + [0.02]
+    assert all(one[1:] == (3, 3, "validation") for one in seen[:-1])  # one image of each class left out
+    assert seen[-1][1:] == (6, 12, "target_test")  # then all of them train
+    assert result["chosen"]["settings"] == {"lr": 0.02}
+    assert result["notes"] == []
+    assert selection == [({"lr": [0.01, 0.02]}, where.out / "selection", cell.key, 4, 0)]
+
+
+def test_validation_images_choose_where_the_protocol_has_some(where, selection):
+    settings = {"image_size": 16, "steps": 2, "target_shots": 2, "validation_shots": 2}
+    cell = cell_of(where, settings=settings, space={"lr": [0.01]}, select="validation")
+    prepare([cell], where)
+    assert run_cell(cell, where)["chosen"]["trials"] == 1
+    assert ("target", "validation") in shown_sides(cell)
+    without = cell_of(where, space={"lr": [0.01]}, select="validation")
+    with pytest.raises(ValueError, match="--select validation needs validation images"):
+        prepare([without], where)
+    assert len(selection) == 1

@@ -1,0 +1,138 @@
+"""The driver: what fails is kept and told, what is done is kept, and nothing is held when it stops."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from experiment_work import InlineEngine, act, acting, make_cells, notes, small_grid, write_domains
+
+from sohot.experiments.engines.making import make_engine
+from sohot.experiments.grid import read_grid
+from sohot.experiments.running import GridWatcher, plan_grid, run_cells, run_grid
+from sohot.experiments.store import Store
+
+ENGINE = InlineEngine()
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "results.sqlite") as opened:
+        yield opened
+
+
+def failing(count, kind="fail"):
+    good, bad = make_cells(count), make_cells(count, act=kind)
+    return [bad[0], *good[1:]]
+
+
+def test_a_failing_cell_does_not_stop_the_others(store):
+    cells = failing(3)
+    assert run_cells(cells, store, ENGINE, act) == 3
+    assert [(one["status"], one["error"]) for one in store.records()] == [
+        ("failed", "cell 1 fails on purpose"),
+        ("done", None),
+        ("done", None),
+    ]
+
+
+def test_a_result_that_cannot_be_stored_is_a_failure(store):
+    run_cells(failing(2, "nan"), store, ENGINE, act)
+    assert [one["status"] for one in store.records()] == ["failed", "done"]
+    assert "its result cannot be stored" in store.records()[0]["error"]
+
+
+def test_failed_cells_are_kept_and_tried_again_when_asked(tmp_path):
+    cells = failing(3)
+    file = tmp_path / "results.sqlite"
+    for retry, computed in ((False, 3), (False, 0), (True, 1), (False, 0)):
+        with Store(file) as store:
+            left = [cell for cell in cells if cell.key not in store.settled(retry=retry)]
+            assert run_cells(left, store, ENGINE, acting(tmp_path), retry) == computed
+    assert [line.split()[0] for line in notes(tmp_path)] == ["1", "2", "3", "1"]
+
+
+def test_a_stopped_driver_holds_nothing(tmp_path):
+    def stop(cell):
+        raise KeyboardInterrupt(cell.label())
+
+    cell = make_cells(1)[0]
+    with pytest.raises(KeyboardInterrupt), Store(tmp_path / "results.sqlite") as store:
+        run_cells([cell], store, ENGINE, stop)
+    with Store(tmp_path / "results.sqlite") as store:
+        assert store.claim(cell)
+        assert store.records() == []
+
+
+def test_cells_of_another_runner_are_waited_for(tmp_path, store, monkeypatch):
+    cells = make_cells(2)
+    other = Store(tmp_path / "results.sqlite")
+    assert other.claim(cells[0])
+    waited = []
+
+    class Watcher(GridWatcher):
+        def waiting(self, count):
+            waited.append(count)
+            other.finish(cells[0], {"value": "theirs"})
+
+    monkeypatch.setattr("sohot.experiments.running._POLL_SECONDS", 0.0)
+    assert run_cells(cells, store, ENGINE, act, watcher=Watcher()) == 1
+    other.close()
+    assert waited == [1]
+    assert {one["result"]["value"] for one in store.records()} == {"theirs", 2}
+
+
+def test_a_cell_that_another_runner_leaves_is_computed(tmp_path, store, monkeypatch):
+    cells = make_cells(2)
+    other = Store(tmp_path / "results.sqlite")
+    assert other.claim(cells[0])
+
+    class Watcher(GridWatcher):
+        def waiting(self, count):
+            assert count == 1
+            other.close()
+
+    monkeypatch.setattr("sohot.experiments.running._POLL_SECONDS", 0.0)
+    assert run_cells(cells, store, ENGINE, act, watcher=Watcher()) == 2
+
+
+def test_a_grid_grows_and_keeps_what_is_done(tmp_path):
+    root = write_domains(tmp_path / "data")
+    plan = partial(plan_grid, root=root, out=tmp_path / "out", device="cpu", workers=0)
+    first = run_grid(plan(small_grid(splits=(1,))), ENGINE)
+    assert (first.total, first.computed, first.kept, first.failed) == (2, 2, 0, [])
+    grown = run_grid(plan(small_grid(splits=(1, 2))), ENGINE)
+    assert (grown.total, grown.computed, grown.kept) == (4, 2, 2)
+    other = run_grid(plan(small_grid(splits=(1,)).changed({"steps": 1})), ENGINE)
+    assert (other.total, other.computed, len(other.records)) == (2, 2, 2)  # records of another grid stay out
+    assert read_grid(tmp_path / "out" / "grid.toml").settings["steps"] == 1
+
+
+def test_a_grid_whose_cells_fail_says_which(tmp_path):
+    root = write_domains(tmp_path / "data")
+    grid = small_grid(splits=(1,), methods=("s+t",)).changed({"lr": 1e30})
+    run = run_grid(plan_grid(grid, root, tmp_path / "out", device="cpu", workers=0), ENGINE)
+    ((cell, error),) = run.failed
+    assert cell.method == "s+t"
+    assert "training diverged" in error
+
+
+def test_what_would_make_all_cells_fail_ends_before_the_first(tmp_path):
+    root = write_domains(tmp_path / "data")
+    plan = partial(plan_grid, root=root, out=tmp_path / "out", device="cpu", workers=0)
+    all_train = plan(small_grid(settings={"target_shots": 6}))
+    with pytest.raises(ValueError, match="nothing is left to test on"):
+        run_grid(all_train, ENGINE)
+    frozen = plan(small_grid(), frozen=True)
+    with pytest.raises(ValueError, match="--frozen is not built"):
+        run_grid(frozen, ENGINE)
+    with Store(tmp_path / "out" / "results.sqlite") as store:
+        assert store.records() == []
+        assert store.claim(replace(make_cells(1)[0], frozen=True))
+
+
+def test_engines_go_by_name():
+    assert make_engine("local", workers=3, device="cpu").workers == 3
+    with pytest.raises(ValueError, match="engine must be one of"):
+        make_engine("slurm")
+    with pytest.raises(ValueError, match="--address belongs to --engine ray"):
+        make_engine("local", address="auto")

@@ -154,6 +154,23 @@ def test_records_are_those_of_the_grid_planned_last(store):
     assert len(store.records(every=True)) == 2
 
 
+def test_one_plain_file_is_left(store, file):
+    cell = make_cells(1)[0]
+    store.claim(cell)
+    store.finish(cell, {})
+    store.close()
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+    assert file.read_bytes()[18] == 1  # as SQLite's format says: no write-ahead log
+
+
+def test_a_folder_shared_by_machines_does_without_the_log(file, monkeypatch):
+    monkeypatch.setattr(module, "is_shared", lambda folder: folder == file.parent)
+    with Store(file) as store:
+        assert store.claim(make_cells(1)[0])
+        assert store._connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
+        assert store._one("PRAGMA synchronous") == 3
+
+
 def test_what_json_cannot_hold_is_refused_and_leaves_nothing(store):
     cell = make_cells(1)[0]
     store.claim(cell)

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from ..training.run_folder import versions
 from .cell import Cell
+from .filesystems import is_shared
 from .runner import Runner, is_alive, this_runner
 
 FORMAT = 1
@@ -76,6 +77,7 @@ class Store:
         self._beats: dict[str, tuple[int, float]] = {}
         self._stop = threading.Event()
         self._heart: threading.Thread | None = None
+        self._ahead: bool | None = None
         with self._guard("be opened"):
             self._connection = self._connect()
             self._prepare()
@@ -131,7 +133,8 @@ class Store:
             Whether it is ours now.
         """
         key = cell.key
-        with self._transaction():
+        self._write_ahead()
+        with self._transaction(durable=False):
             last = self._connection.execute(
                 "SELECT id, status FROM attempts WHERE key = ? ORDER BY id DESC LIMIT 1", (key,)
             ).fetchone()
@@ -179,6 +182,7 @@ class Store:
                 with self._transaction():
                     self._connection.execute("DELETE FROM runners WHERE id = ?", (self._id,))
             self._heart = None
+            self._tidy()
         self._connection.close()
 
     def _add(self, cell: Cell, status: str, result: str | None, error: str | None) -> None:
@@ -231,10 +235,26 @@ class Store:
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.file, timeout=_BUSY_SECONDS, isolation_level=None)
         connection.row_factory = sqlite3.Row
-        # The rollback journal, for the write-ahead log does not work on network file systems; and every commit is on
-        # the disk, with the folder's entry, before it counts.
-        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA synchronous = EXTRA")  # a commit counts when it is on the disk
         return connection
+
+    def _write_ahead(self) -> None:
+        """Keep a write-ahead log while this process writes, unless machines share the folder, where it does not work.
+
+        A result then costs one wait for the disk, not four, and a claim none: it is void without its process.
+        """
+        if self._ahead is None:
+            self._ahead = False
+            if not is_shared(self.file.parent):
+                with suppress(sqlite3.OperationalError):  # somebody reads at this very moment: then without
+                    (mode,) = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                    self._ahead = mode == "wal"
+
+    def _tidy(self) -> None:
+        """Leave one plain file, which can be read where nothing may be written; not while others write."""
+        with suppress(sqlite3.OperationalError):
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute("PRAGMA journal_mode = DELETE")
 
     def _prepare(self) -> None:
         found = self._one("PRAGMA user_version")
@@ -250,8 +270,10 @@ class Store:
         return int(self._connection.execute(query).fetchone()[0])
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, *, durable: bool = True) -> Iterator[None]:
         with self._guard("be written"):
+            if self._ahead:  # without the log, less than this could damage the file when the power fails
+                self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield

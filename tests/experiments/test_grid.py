@@ -32,7 +32,7 @@ def test_all_parts_survive_being_written(tmp_path):
         title='quote " and ζ',
         vary={"sigma1": [0.1, 1.0], "orders": [[2], [2, 3]]},
         method_settings={"s+t": {"lr": 0.01}},
-        space={"lr": [0.1, 0.2]},
+        space={"lr": [0.1, 0.2], "sigma1": {"low": 0.1, "high": 1.0, "log": True}},
         figures=("sigma",),
     )
     write_grid(grid, tmp_path / "grid.toml")
@@ -82,6 +82,7 @@ def test_splits_that_make_no_sense_are_refused(text):
         (MINIMAL + "[vary]\nsigma1 = 3", "vary.sigma1 must be a list"),
         (MINIMAL + "[vary]\nsigma1 = []", "vary.sigma1 must be a list"),
         (MINIMAL + "[space]\ntarget_shots = [3]", "space: unknown setting 'target_shots'"),
+        (MINIMAL + "[space]\nlr = { low = 1, hihg = 2 }", "did you mean 'high'"),
         (MINIMAL + "[method.sooo]\nlr = 1", "method must be one of"),
     ],
 )

@@ -147,18 +147,14 @@ def _present(plan: Plan, run: GridRun, again: str, json: bool) -> None:
 
 
 def run_complexity(out: Path, json: bool) -> None:
-    """Measure what the kernel form saves, and print it."""
-    from ..experiments.complexity import complexity_table, measure_complexity
+    """Measure what the kernel form saves, write tables, figures and the report, and print the table."""
+    from ..experiments.complexity import complexity_text, measure_complexity, write_complexity
+    from ..experiments.report import write_report
 
     with results_only():
-        result = measure_complexity()
-    out.mkdir(parents=True, exist_ok=True)
-    from .._files import write_atomically, write_json
-
-    write_json(out / "complexity.json", result)
-    text = complexity_table(result)
-    write_atomically(out / "complexity.txt", f"{text}\n".encode())
+        result = measure_complexity(on_progress=lambda done, of, name: say(f"[{done + 1}/{of}] {name}"))
+        files = [str(file) for file in (*write_complexity(result, out), write_report(out))]
     if json:
-        print_json({"experiment": COMPLEXITY, "out": str(out), **result})
+        print_json({"experiment": COMPLEXITY, "out": str(out), "table": result, "files": files})
     else:
-        print_text(text)
+        print_text(complexity_text(result))

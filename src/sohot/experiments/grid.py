@@ -44,7 +44,8 @@ class Grid:
         figures: What to draw.
         published: Which published numbers stand beside ours in the table; None for none.
         method_settings: Settings of single methods, by name.
-        space: Values to choose from with `--select`, by setting; empty for the usual ones.
+        space: What to choose from with `--select`, by setting: a list of values, or a range such as
+            `{"low": 0.01, "high": 1.0, "log": True}`; empty for the usual ones.
         data: Options of the data set.
 
     Example:
@@ -66,7 +67,7 @@ class Grid:
     figures: tuple[str, ...] = ()
     published: str | None = None
     method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    space: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    space: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -79,7 +80,7 @@ class Grid:
         self._put("shifts", _unique(self.shifts, "shifts", empty=True))
         self._put("settings", check_settings(self.settings, self.protocol, "settings"))
         self._put("vary", check_values(self.vary, self.protocol, "vary"))
-        self._put("space", check_values(self.space, None, "space"))
+        self._put("space", check_values(self.space, None, "space", ranges=True))
         own = {
             method(name).name: check_settings(table, None, f'method."{name}"')
             for name, table in self.method_settings.items()
@@ -229,5 +230,7 @@ def write_grid(grid: Grid, file: Path) -> None:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
     # What json writes for texts, numbers, truth values and lists of them is TOML, but for one control character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

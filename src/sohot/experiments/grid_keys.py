@@ -64,11 +64,16 @@ def check_settings(table: Mapping[str, Any], protocol: str | None, where: str) -
     return {_known(key, protocol, where): _read(key.replace("-", "_"), value) for key, value in table.items()}
 
 
-def check_values(table: Mapping[str, Any], protocol: str | None, where: str) -> dict[str, list[Any]]:
-    """Check lists of values, by setting; like `check_settings`."""
-    found = {}
+def check_values(table: Mapping[str, Any], protocol: str | None, where: str, *, ranges: bool = False) -> dict[str, Any]:
+    """Check lists of values, by setting; like `check_settings`. With `ranges`, tables of low and high will do too."""
+    found: dict[str, Any] = {}
     for key, values in table.items():
         name = _known(key, protocol, where)
+        if ranges and isinstance(values, Mapping):
+            for part in values:
+                refuse_unknown(part, ("low", "high", "log", "int"), f"part of the range {where}.{key}:")
+            found[name] = dict(values)
+            continue
         if not isinstance(values, (list, tuple)) or not values:
             raise ValueError(f"{where}.{key} must be a list of values such as [0.1, 1.0], got {values!r}")
         found[name] = [_read(name, value) for value in values]

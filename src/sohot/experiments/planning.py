@@ -106,16 +106,17 @@ def normal_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _space(grid: Grid, name: str, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _space(grid: Grid, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     usual = ALIGNED_SPACE if method(name).aligns else PLAIN_SPACE
     space = relevant_settings(name, grid.space or {key: value for key, value in usual.items() if key not in grid.vary})
     if not space:
         raise ValueError(f"space holds nothing that the method {name!r} looks at, so there is nothing to select from")
     for key, values in space.items():
-        for value in values:
-            if "orders" not in space:  # σ1 by order would have to fit every choice of orders
+        ends = [values[end] for end in ("low", "high") if end in values] if isinstance(values, Mapping) else values
+        if "orders" not in space:  # σ1 by order would have to fit every choice of orders
+            for value in ends:
                 normal_settings(name, {**settings, key: value})
-    return {key: list(values) for key, values in space.items()}
+    return dict(space)
 
 
 def data_fingerprint(dataset: DataSet, shift: str) -> str:

@@ -17,11 +17,11 @@ from ..data.protocols import Split, few_shot_folds, make_split
 from ..runs import RunConfig, accuracy_on
 from ..runs.batching import make_batches
 from ..runs.building import build_model
-from ..runs.training_inputs import training_inputs
+from ..runs.training_inputs import choose_device, training_inputs
 from ..streams import TwoStreams
-from ..training import Diverged, FitResult, Inputs, evaluate, fit, predict_logits
+from ..training import FitResult, Inputs, TensorInputs, evaluate, fit, predict_logits
 from .cell import Cell
-from .features import TrunkFeatures
+from .features import RowInputs, TrunkFeatures
 
 FEATURES, SELECTION = "features", "selection"
 CURVES = ("loss", "cross_entropy", "alignment")
@@ -146,7 +146,7 @@ def train(
     times = [time.perf_counter()]
     reader = _Reader(config, model, where)
     source_inputs, target_inputs = reader.inputs("source", source), reader.inputs("target", target)
-    test_inputs = None if config.augment else reader.inputs("target", test)
+    test_inputs = None if config.augment else reader.inputs("target", test, trained=False)
     times.append(time.perf_counter())
     batches = make_batches(config, source, target)
     steps = None if config.epochs is None else config.epochs * batches.steps_per_epoch
@@ -184,7 +184,7 @@ class _Reader:
         self.notes: list[str] = []
         self._features: dict[int, TrunkFeatures] = {}
 
-    def inputs(self, domain: str, images: LabelledImages | None) -> Inputs | None:
+    def inputs(self, domain: str, images: LabelledImages | None, *, trained: bool = True) -> Inputs | None:
         if images is None:
             return None
         if self.config.augment:
@@ -195,9 +195,18 @@ class _Reader:
             self._features[id(trunk)] = TrunkFeatures(self.where.out / FEATURES, trunk, spec)
         found = self._features[id(trunk)].inputs(images)
         if found is not None:
-            return found
+            return _near(found, choose_device(self.config.device)) if trained else found
         self.notes = [f"outputs of the frozen layers were not in {FEATURES}/ and were computed for this cell alone"]
         return training_inputs(self.config, self.model, domain, images, "memory")
+
+
+def _near(inputs: RowInputs, device: torch.device) -> Inputs:
+    """Bring what is read in every step to a GPU once, if it takes at most a quarter of what is free there."""
+    if device.type != "cuda":
+        return inputs
+    whole = inputs.batch(torch.arange(len(inputs)))
+    fits = whole.numel() * whole.element_size() <= torch.cuda.mem_get_info()[0] / 4
+    return TensorInputs(whole.to(device) if fits else whole)
 
 
 def _select(cell: Cell, split: Split, where: Where) -> dict[str, Any]:
@@ -212,17 +221,21 @@ def _select(cell: Cell, split: Split, where: Where) -> dict[str, Any]:
 
     def score(settings: dict[str, Any]) -> float:
         merged = {**cell.settings, **settings}
-        shares = []
-        for sides in problems:
-            try:
-                found = train(cell, merged, split.classes, sides, "validation", where).accuracy["micro"]
-            except Diverged:
-                found = 0.0
-            shares.append(found)
-        return math.fsum(shares) / len(shares)
+        shares = [train(cell, merged, split.classes, sides, "validation", where).accuracy for sides in problems]
+        return math.fsum(share["micro"] for share in shares) / len(shares)
 
-    folder, space, trials = where.out / SELECTION, cell.search["space"], cell.search["trials"]
-    chosen = select(score, space, folder=folder, name=cell.key, trials=trials, seed=0)
+    space, config = cell.search["space"], config_of(cell, cell.settings, where)
+    given = {name: getattr(config.settings(), name, None) for name in space}
+    default = {name: value for name, value in given.items() if isinstance(space[name], list) and value in space[name]}
+    chosen = select(
+        score,
+        space,
+        folder=where.out / SELECTION,
+        name=cell.key,
+        trials=cell.search["trials"],
+        seed=0,
+        default=default,  # what the grid says is among what is tried
+    )
     return {"settings": dict(chosen.settings), "score": chosen.score, "trials": chosen.trials}
 
 

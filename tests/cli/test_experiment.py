@@ -167,7 +167,7 @@ def test_a_stopped_experiment_says_how_to_go_on_and_holds_nothing(mine, tmp_path
     assert "Traceback" not in err
     with Store(tmp_path / "out" / "results.sqlite") as store:
         assert store.attempts() == []
-        assert store._one("SELECT COUNT(*) FROM claims") == 0
+        assert store._database.one("SELECT COUNT(*) FROM claims") == 0
 
 
 def wait_for_a_claim(file: Path, process, seconds=60):

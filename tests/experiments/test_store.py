@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from experiment_work import make_cells
 
+from sohot.experiments import database
 from sohot.experiments import store as module
 from sohot.experiments.store import Store, StoreError
 
@@ -164,11 +165,11 @@ def test_one_plain_file_is_left(store, file):
 
 
 def test_a_folder_shared_by_machines_does_without_the_log(file, monkeypatch):
-    monkeypatch.setattr(module, "is_shared", lambda folder: folder == file.parent)
+    monkeypatch.setattr(database, "is_shared", lambda folder: folder == file.parent)
     with Store(file) as store:
         assert store.claim(make_cells(1)[0])
-        assert store._connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
-        assert store._one("PRAGMA synchronous") == 3
+        assert store._database.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
+        assert store._database.one("PRAGMA synchronous") == 3
 
 
 def test_what_json_cannot_hold_is_refused_and_leaves_nothing(store):
@@ -216,7 +217,7 @@ def test_a_full_disk_is_told_in_a_sentence_and_loses_nothing(store):
 
 
 def test_reasons_are_sentences(tmp_path):
-    full = module._reason(sqlite3.OperationalError("database or disk is full"), tmp_path / "a")
-    read = module._reason(sqlite3.OperationalError("attempt to write a readonly database"), tmp_path / "a")
+    full = database.reason(sqlite3.OperationalError("database or disk is full"), tmp_path / "a")
+    read = database.reason(sqlite3.OperationalError("attempt to write a readonly database"), tmp_path / "a")
     assert "the disk is full" in full
     assert str(tmp_path) in read

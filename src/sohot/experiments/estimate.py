@@ -16,7 +16,7 @@ from ..training import FitSettings, TensorInputs, fit
 from .cell import Cell
 from .features import join_images
 from .preparing import needed_features
-from .run_cell import Where, config_of, draw_split
+from .cell_training import Where, config_of, draw_split
 
 _FOLDS = 3  # of few-shot cross-validation with three images per class
 _TRUNK_IMAGES = 8

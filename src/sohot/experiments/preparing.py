@@ -13,7 +13,7 @@ from ..runs.training_inputs import choose_device
 from ..training import method
 from .cell import Cell
 from .features import TrunkFeatures, fill_features
-from .run_cell import FEATURES, Where, config_of, draw_split
+from .cell_training import FEATURES, Where, config_of, draw_split
 
 _NETWORK = (*OPTIONS, *START, "seed")
 

@@ -1,12 +1,11 @@
 """The results of an experiment: one SQLite file. Attempts are only ever added; claims say who works on what."""
 
 import json
-import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,16 @@ from uuid import uuid4
 
 from ..training.run_folder import versions
 from .cell import Cell
-from .filesystems import is_shared
+from .database import Database, StoreError
 from .runner import Runner, is_alive, this_runner
+
+__all__ = ["Store", "StoreError"]
 
 FORMAT = 1
 HEARTBEAT_SECONDS = 5.0
 TIMEOUT_SECONDS = 60.0
 """A runner on another machine that has not been heard of for so long is taken for dead."""
 
-_BUSY_SECONDS = 60.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS attempts (
     id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, cell TEXT NOT NULL,
@@ -38,10 +38,6 @@ CREATE TABLE IF NOT EXISTS plan (place INTEGER PRIMARY KEY, key TEXT NOT NULL);
 _LATEST = """
 SELECT a.* FROM attempts a JOIN (SELECT key, MAX(id) AS id FROM attempts GROUP BY key) b ON a.id = b.id ORDER BY a.id
 """
-
-
-class StoreError(OSError):
-    """The results cannot be read or written; the message is one sentence."""
 
 
 class Store:
@@ -77,11 +73,8 @@ class Store:
         self._beats: dict[str, tuple[int, float]] = {}
         self._stop = threading.Event()
         self._heart: threading.Thread | None = None
-        self._ahead: bool | None = None
-        with self._guard("be opened"):
-            self._connection = self._connect()
-            self._prepare()
-            self._newest = self._one("SELECT COALESCE(MAX(id), 0) FROM attempts")
+        self._database = Database(self.file, _SCHEMA, FORMAT)
+        self._newest = self._database.one("SELECT COALESCE(MAX(id), 0) FROM attempts")
 
     def __enter__(self) -> "Store":
         return self
@@ -95,15 +88,15 @@ class Store:
         Args:
             every: Also cells that are not part of the grid that was planned last in this folder.
         """
-        with self._guard("be read"):
-            planned = {row["key"] for row in self._connection.execute("SELECT key FROM plan")}
-            rows = self._connection.execute(_LATEST).fetchall()
+        with self._database.guard("be read"):
+            planned = {row["key"] for row in self._database.execute("SELECT key FROM plan")}
+            rows = self._database.execute(_LATEST).fetchall()
         return [_record(row) for row in rows if every or not planned or row["key"] in planned]
 
     def settled(self, *, retry: bool = False) -> dict[str, str]:
         """Give how cells ended that nobody has to compute any more, "done" or "failed", by key; see `claim`."""
-        with self._guard("be read"):
-            rows = self._connection.execute(_LATEST).fetchall()
+        with self._database.guard("be read"):
+            rows = self._database.execute(_LATEST).fetchall()
         return {row["key"]: row["status"] for row in rows if self._settles(row, retry)}
 
     def _settles(self, attempt: sqlite3.Row, retry: bool) -> bool:
@@ -111,16 +104,17 @@ class Store:
 
     def attempts(self) -> list[dict[str, Any]]:
         """Give every attempt there ever was, oldest first."""
-        with self._guard("be read"):
-            return [_record(row) for row in self._connection.execute("SELECT * FROM attempts ORDER BY id")]
+        with self._database.guard("be read"):
+            return [_record(row) for row in self._database.execute("SELECT * FROM attempts ORDER BY id")]
 
     def plan(self, cells: Iterable[Cell]) -> None:
         """Note which cells the grid consists of, so that `records` leaves out those of other grids."""
         keys = [cell.key for cell in cells]
-        with self._transaction():
-            if [row["key"] for row in self._connection.execute("SELECT key FROM plan ORDER BY place")] != keys:
-                self._connection.execute("DELETE FROM plan")
-                self._connection.executemany("INSERT INTO plan (key) VALUES (?)", [(key,) for key in keys])
+        with self._database.transaction():
+            if [row["key"] for row in self._database.execute("SELECT key FROM plan ORDER BY place")] != keys:
+                self._database.execute("DELETE FROM plan")
+                for key in keys:
+                    self._database.execute("INSERT INTO plan (key) VALUES (?)", (key,))
 
     def claim(self, cell: Cell, *, retry: bool = False) -> bool:
         """Take a cell, if nobody else has it and it has not been done.
@@ -133,16 +127,16 @@ class Store:
             Whether it is ours now.
         """
         key = cell.key
-        self._write_ahead()
-        with self._transaction(durable=False):
-            last = self._connection.execute(
+        self._database.write_ahead()
+        with self._database.transaction(durable=False):
+            last = self._database.execute(
                 "SELECT id, status FROM attempts WHERE key = ? ORDER BY id DESC LIMIT 1", (key,)
             ).fetchone()
             if (last is not None and self._settles(last, retry)) or self._holder_lives(key):
                 return False
             self._join()
             self._began[key] = _now()
-            self._connection.execute(
+            self._database.execute(
                 "INSERT OR REPLACE INTO claims (key, runner, started) VALUES (?, ?, ?)",
                 (key, self._id, self._began[key]),
             )
@@ -150,8 +144,8 @@ class Store:
 
     def claimed_by_others(self) -> set[str]:
         """Give the keys of cells that other living runners work on."""
-        with self._guard("be read"):
-            rows = self._connection.execute("SELECT key FROM claims WHERE runner != ?", (self._id,)).fetchall()
+        with self._database.guard("be read"):
+            rows = self._database.execute("SELECT key FROM claims WHERE runner != ?", (self._id,)).fetchall()
             return {row["key"] for row in rows if self._holder_lives(row["key"])}
 
     def finish(self, cell: Cell, result: Mapping[str, Any]) -> None:
@@ -168,8 +162,8 @@ class Store:
 
     def release(self) -> None:
         """Give back every cell that is ours and not finished."""
-        with self._transaction():
-            self._connection.execute("DELETE FROM claims WHERE runner = ?", (self._id,))
+        with self._database.transaction():
+            self._database.execute("DELETE FROM claims WHERE runner = ?", (self._id,))
         self._began.clear()
 
     def close(self) -> None:
@@ -179,27 +173,26 @@ class Store:
             self._heart.join()
             with suppress(StoreError):  # a full disk has been told of; our claims die with this process anyway
                 self.release()
-                with self._transaction():
-                    self._connection.execute("DELETE FROM runners WHERE id = ?", (self._id,))
+                with self._database.transaction():
+                    self._database.execute("DELETE FROM runners WHERE id = ?", (self._id,))
             self._heart = None
-            self._tidy()
-        self._connection.close()
+        self._database.close()
 
     def _add(self, cell: Cell, status: str, result: str | None, error: str | None) -> None:
         key, now = cell.key, _now()
         values = (key, json.dumps(cell.as_dict()), status, result, error, json.dumps(versions()))
-        with self._transaction():
-            self._connection.execute(
+        with self._database.transaction():
+            self._database.execute(
                 "INSERT INTO attempts (key, cell, status, result, error, versions, started, finished, host) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*values, self._began.get(key, now), now, self.runner.host),
             )
-            self._connection.execute("DELETE FROM claims WHERE key = ? AND runner = ?", (key, self._id))
+            self._database.execute("DELETE FROM claims WHERE key = ? AND runner = ?", (key, self._id))
         self._began.pop(key, None)
 
     def _holder_lives(self, key: str) -> bool:
         """Tell whether a cell is claimed by a process that lives, ourselves included."""
-        row = self._connection.execute(
+        row = self._database.execute(
             "SELECT r.* FROM claims c LEFT JOIN runners r ON r.id = c.runner WHERE c.key = ?", (key,)
         ).fetchone()
         if row is None or row["id"] is None:
@@ -219,7 +212,7 @@ class Store:
         if self._heart is not None:
             return
         me = self.runner
-        self._connection.execute(
+        self._database.execute(
             "INSERT OR IGNORE INTO runners VALUES (?, ?, ?, ?, ?, 0)", (self._id, me.host, me.place, me.pid, me.began)
         )
         self._heart = threading.Thread(target=self._beat, name="sohot-heartbeat", daemon=True)
@@ -228,80 +221,9 @@ class Store:
     def _beat(self) -> None:
         while not self._stop.wait(HEARTBEAT_SECONDS):
             with suppress(sqlite3.Error):  # the next beat may get through; what matters is told where results are kept
-                connection = self._connect()
+                connection = self._database.connect()
                 connection.execute("UPDATE runners SET beat = beat + 1 WHERE id = ?", (self._id,))
                 connection.close()
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.file, timeout=_BUSY_SECONDS, isolation_level=None)
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA synchronous = EXTRA")  # a commit counts when it is on the disk
-        return connection
-
-    def _write_ahead(self) -> None:
-        """Keep a write-ahead log while this process writes, unless machines share the folder, where it does not work.
-
-        A result then costs one wait for the disk, not four, and a claim none: it is void without its process.
-        """
-        if self._ahead is None:
-            self._ahead = False
-            if not is_shared(self.file.parent):
-                with suppress(sqlite3.OperationalError):  # somebody reads at this very moment: then without
-                    (mode,) = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()
-                    self._ahead = mode == "wal"
-
-    def _tidy(self) -> None:
-        """Leave one plain file, which can be read where nothing may be written; not while others write."""
-        with suppress(sqlite3.OperationalError):
-            self._connection.execute("PRAGMA busy_timeout = 0")
-            self._connection.execute("PRAGMA journal_mode = DELETE")
-
-    def _prepare(self) -> None:
-        found = self._one("PRAGMA user_version")
-        if found not in (0, FORMAT):
-            raise ValueError(f"{self.file} was written by another version of sohot (format {found}, not {FORMAT})")
-        if found == 0:
-            with self._transaction():
-                for statement in _SCHEMA.split(";"):
-                    self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA user_version = {FORMAT}")
-
-    def _one(self, query: str) -> int:
-        return int(self._connection.execute(query).fetchone()[0])
-
-    @contextmanager
-    def _transaction(self, *, durable: bool = True) -> Iterator[None]:
-        with self._guard("be written"):
-            if self._ahead:  # without the log, less than this could damage the file when the power fails
-                self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
-
-    @contextmanager
-    def _guard(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            if "not a database" in str(error) or "malformed" in str(error):
-                raise ValueError(f"{self.file} is not a file of results, or is damaged: {error}") from None
-            raise StoreError(f"the results in {self.file} cannot {what}: {_reason(error, self.file)}") from None
-
-
-def _reason(error: sqlite3.DatabaseError, file: Path) -> str:
-    text = str(error)
-    if "full" in text:
-        return "the disk is full; what is done is kept, so make room and give the same command again"
-    if "readonly" in text or ("unable to open" in text and not os.access(file.parent, os.W_OK)):
-        return f"{file.parent} must not be written to by this user"
-    if "locked" in text:
-        return f"another process has held it for {_BUSY_SECONDS:.0f} seconds"
-    return text
 
 
 def _record(row: sqlite3.Row) -> dict[str, Any]:

@@ -1,0 +1,128 @@
+"""One SQLite file: safe commits, and errors that are one sentence."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from .filesystems import is_shared
+
+_BUSY_SECONDS = 60.0
+
+
+class StoreError(OSError):
+    """The results cannot be read or written; the message is one sentence."""
+
+
+class Database:
+    """A connection to an SQLite file.
+
+    Args:
+        file: The file; made if it is not there.
+        schema: Statements that make its tables.
+        version: The format of the tables; a file of another one is refused.
+
+    Raises:
+        StoreError: It cannot be opened or written.
+        ValueError: It is something else, or was written by another version.
+    """
+
+    def __init__(self, file: Path, schema: str, version: int) -> None:
+        self.file = file
+        self._ahead: bool | None = None
+        with self.guard("be opened"):
+            self._connection = self.connect()
+            self._prepare(schema, version)
+
+    def execute(self, query: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        """Execute a statement, inside `transaction` or `guard`."""
+        return self._connection.execute(query, values)
+
+    def one(self, query: str) -> int:
+        """Ask for one number."""
+        return int(self._connection.execute(query).fetchone()[0])
+
+    def connect(self) -> sqlite3.Connection:
+        """Open another connection, for another thread."""
+        connection = sqlite3.connect(self.file, timeout=_BUSY_SECONDS, isolation_level=None)
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA synchronous = EXTRA")  # a commit counts when it is on the disk
+        return connection
+
+    def write_ahead(self) -> None:
+        """Keep a write-ahead log while this process writes, unless machines share the folder, where it does not work.
+
+        A commit then costs one wait for the disk, not four, and one that need not last none.
+        """
+        if self._ahead is None:
+            self._ahead = False
+            if not is_shared(self.file.parent):
+                with suppress(sqlite3.OperationalError):  # somebody reads at this very moment: then without
+                    (mode,) = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                    self._ahead = mode == "wal"
+
+    def close(self) -> None:
+        """Close the file; one that we wrote is left plain, to be read where nothing may be written."""
+        if self._ahead:
+            with suppress(sqlite3.OperationalError):  # others still write: the last of them does it
+                self._connection.execute("PRAGMA busy_timeout = 0")
+                self._connection.execute("PRAGMA journal_mode = DELETE")
+            self._ahead = False
+        self._connection.close()
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[None]:
+        """Do all inside or nothing; nobody else writes meanwhile.
+
+        Args:
+            durable: Whether it must outlast a failure of the power; it outlasts the process in any case.
+        """
+        with self.guard("be written"):
+            if self._ahead:  # without the log, less than this could damage the file when the power fails
+                self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    @contextmanager
+    def guard(self, what: str) -> Iterator[None]:
+        """Turn errors of SQLite into sentences: the results cannot `what`."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if "not a database" in str(error) or "malformed" in str(error):
+                raise ValueError(f"{self.file} is not a file of results, or is damaged: {error}") from None
+            raise StoreError(f"the results in {self.file} cannot {what}: {reason(error, self.file)}") from None
+
+    def _prepare(self, schema: str, version: int) -> None:
+        found = self.one("PRAGMA user_version")
+        if found not in (0, version):
+            raise ValueError(f"{self.file} was written by another version of sohot (format {found}, not {version})")
+        if found == 0:
+            with self.transaction():
+                for statement in schema.split(";"):
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version = {version}")
+
+
+def reason(error: sqlite3.DatabaseError, file: Path) -> str:
+    """Say what an error of SQLite means for a user.
+
+    >>> reason(sqlite3.OperationalError("database or disk is full"), Path("out/results.sqlite"))
+    'the disk is full; what is done is kept, so make room and give the same command again'
+    """
+    text = str(error)
+    if "full" in text:
+        return "the disk is full; what is done is kept, so make room and give the same command again"
+    if "readonly" in text or ("unable to open" in text and not os.access(file.parent, os.W_OK)):
+        return f"{file.parent} must not be written to by this user"
+    if "locked" in text:
+        return f"another process has held it for {_BUSY_SECONDS:.0f} seconds"
+    return text

@@ -14,9 +14,9 @@ from ..runs.training_inputs import choose_device
 from ..streams import TwoStreams
 from ..training import FitSettings, TensorInputs, fit
 from .cell import Cell
+from .cell_training import Where, config_of, draw_split
 from .features import join_images
 from .preparing import needed_features
-from .cell_training import Where, config_of, draw_split
 
 _FOLDS = 3  # of few-shot cross-validation with three images per class
 _TRUNK_IMAGES = 8

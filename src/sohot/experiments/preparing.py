@@ -12,8 +12,8 @@ from ..runs.gathering import Progress
 from ..runs.training_inputs import choose_device
 from ..training import method
 from .cell import Cell
-from .features import TrunkFeatures, fill_features
 from .cell_training import FEATURES, Where, config_of, draw_split
+from .features import TrunkFeatures, fill_features
 
 _NETWORK = (*OPTIONS, *START, "seed")
 

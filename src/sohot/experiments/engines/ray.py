@@ -1,0 +1,153 @@
+"""The engine for many machines: cells as tasks of a Ray cluster."""
+
+import logging
+import os
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from ..cell import Cell
+from . import Outcome, Work, describe_error
+from .ray_cluster import connection, import_ray, slots
+
+_QUEUED = 2
+_LOOK_AGAIN_SECONDS = 1.0
+_log = logging.getLogger(__name__)
+
+
+class RayEngine:
+    """Computes cells on a Ray cluster, or on this machine by Ray.
+
+    Each cell is a task that asks for CPUs and GPUs, so Ray chooses where it runs. When a worker process dies or a
+    machine is lost, Ray starts its cells elsewhere. Machines may join and leave while cells are computed. Only the
+    process that calls `run` sees outcomes, one for each cell, however often a cell was begun.
+
+    What machines need: the same versions of Python, Ray and sohot as here, and every path that `work` names (data,
+    weights, folders for features and for selection) under the same name, as on a shared file system.
+
+    Args:
+        address: `HOST:PORT` of the cluster, if this machine is part of it, or `ray://HOST:PORT` of its client server.
+            None takes what the variable RAY_ADDRESS says, and without it starts Ray on this machine alone.
+        cpus_per_cell: CPUs that a cell asks for. PyTorch uses so many threads, at least one.
+        gpus_per_cell: GPUs that a cell asks for; 0.25 lets four cells share one. None is one GPU, if the cluster has
+            any when the first cell starts, and otherwise none.
+        max_retries: How often a cell is begun again after its worker or machine died. An error that the work raises is
+            the outcome at once.
+        runtime_env: Ray's description of what workers need, such as `{"env_vars": {...}}`. Only used if this object
+            makes the connection.
+
+    Raises:
+        ValueError: A number or the address is not possible.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        cpus_per_cell: float = 1.0,
+        gpus_per_cell: float | None = None,
+        max_retries: int = 3,
+        runtime_env: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not 0 < cpus_per_cell < float("inf"):
+            raise ValueError(f"cpus_per_cell must be above 0, got {cpus_per_cell}")
+        if gpus_per_cell is not None and not 0 <= gpus_per_cell < float("inf"):
+            raise ValueError(f"gpus_per_cell must be 0 or more, got {gpus_per_cell}")
+        if max_retries < 0:
+            raise ValueError(f"max_retries must be 0 or more, got {max_retries}")
+        self.address = address
+        self.cpus_per_cell = cpus_per_cell
+        self.gpus_per_cell = gpus_per_cell
+        self.max_retries = max_retries
+        self.runtime_env = dict(runtime_env or {})
+
+    def run(self, cells: Iterator[Cell], work: Work) -> Iterator[Outcome]:
+        """Compute cells.
+
+        Args:
+            cells: The cells. The next one is taken when the cluster has room for it, or will have soon.
+            work: Computes a cell; a function that can be imported on every machine, or `functools.partial` of one.
+
+        Yields:
+            Outcomes as they come. A cell that fails, or whose workers die again and again, is an outcome too.
+
+        Raises:
+            ModuleNotFoundError: Ray is not installed.
+            ConnectionError: The cluster cannot be reached.
+            ValueError: No machine of the cluster is large enough for a cell.
+        """
+        ray = import_ray()
+        with connection(self.address, self.runtime_env):
+            gpus = self._gpus()
+            if not slots(self.cpus_per_cell, gpus):
+                raise ValueError(f"no machine of the Ray cluster has {self.cpus_per_cell:g} CPUs and {gpus:g} GPUs")
+            task = ray.remote(num_cpus=self.cpus_per_cell, num_gpus=gpus, max_retries=self.max_retries)(_compute)
+            handed: dict[Any, tuple[Cell, float]] = {}
+            try:
+                yield from self._outcomes(cells, work, task, gpus, handed)
+            finally:  # whoever stops early wants no more of it
+                for reference in handed:
+                    with suppress(ray.exceptions.RayError, RuntimeError):  # the connection may be gone by now
+                        ray.cancel(reference, force=True)
+
+    def _outcomes(
+        self, cells: Iterator[Cell], work: Work, task: Any, gpus: float, handed: dict[Any, tuple[Cell, float]]
+    ) -> Iterator[Outcome]:
+        ray = import_ray()
+        threads = max(1, int(self.cpus_per_cell))
+        more, waited = True, False
+        while more or handed:
+            room = slots(self.cpus_per_cell, gpus)
+            if not room and not waited:
+                _log.warning("no machine of the Ray cluster has room for a cell any more: waiting for one to join")
+            waited = not room
+            while more and len(handed) < room + _QUEUED:
+                cell = next(cells, None)
+                if cell is None:
+                    more = False
+                    break
+                named = task.options(name=f"sohot {cell.shift} {cell.split} {cell.method}")
+                handed[named.remote(work, cell, threads)] = cell, time.monotonic()
+            # The time limit is there to see machines that joined meanwhile.
+            done, _ = ray.wait(list(handed), timeout=_LOOK_AGAIN_SECONDS) if handed else ([], [])
+            for reference in done:
+                cell, since = handed.pop(reference)
+                yield self._outcome(reference, cell, since)
+
+    def _outcome(self, reference: Any, cell: Cell, since: float) -> Outcome:
+        ray = import_ray()
+        try:
+            result, error, seconds = ray.get(reference)
+        except ray.exceptions.RayTaskError as failure:  # before our own code ran, or when Ray sent back its result
+            return Outcome(cell, None, f"Ray could not run the cell: {_end_of(str(failure))}", time.monotonic() - since)
+        except ray.exceptions.RayError as failure:
+            sentence = f"Ray gave the cell up, after {self.max_retries} retries: {' '.join(str(failure).split())}"
+            return Outcome(cell, None, sentence, time.monotonic() - since)
+        return Outcome(cell, result, error, seconds)
+
+    def _gpus(self) -> float:
+        if self.gpus_per_cell is not None:
+            return self.gpus_per_cell
+        return 1.0 if import_ray().cluster_resources().get("GPU", 0) >= 1 else 0.0
+
+
+def _compute(work: Work, cell: Cell, threads: int) -> tuple[dict[str, Any] | None, str | None, float]:
+    """Compute a cell in a worker; give its result, its error, and how long it took."""
+    import torch
+
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # for processes that the work starts
+    torch.set_num_threads(threads)
+    since = time.monotonic()
+    result, error = None, None
+    try:
+        result = work(cell)
+    except (Exception, SystemExit) as failure:  # turned to text here: an error's class may be unknown to the other side
+        where = "".join(traceback.format_tb(failure.__traceback__, limit=-3))
+        error = f"{describe_error(failure)}\n{where}".rstrip()
+    return result, error, time.monotonic() - since
+
+
+def _end_of(text: str) -> str:
+    """Give the last line that says something: Ray puts the error itself there."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no reason given")

@@ -1,0 +1,147 @@
+"""The connection to a Ray cluster: made quickly or refused quickly, quiet, and ended by whoever made it."""
+
+import importlib
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+_ANSWER_SECONDS = 5.0
+_HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a client of gRPC begins: the preface of HTTP/2 and an empty frame of settings (type 4)."""
+
+
+def import_ray() -> Any:
+    """Import Ray.
+
+    Raises:
+        ModuleNotFoundError: It is not installed.
+    """
+    try:
+        return importlib.import_module("ray")
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise ModuleNotFoundError("the engine 'ray' needs Ray: pip install 'sohot[ray]'", name="ray") from None
+
+
+def slots(cpus: float, gpus: float) -> int:
+    """Count the cells that the machines of the connected cluster can compute side by side."""
+    return sum(
+        _fitting(node["Resources"], cpus, gpus)
+        for node in import_ray().nodes()
+        if node["Alive"] and "Resources" in node
+    )
+
+
+def _fitting(resources: Mapping[str, float], cpus: float, gpus: float) -> int:
+    """Count the cells that fit on one machine.
+
+    >>> _fitting({"CPU": 8.0, "GPU": 1.0}, cpus=2, gpus=0), _fitting({"CPU": 8.0, "GPU": 1.0}, cpus=2, gpus=0.5)
+    (4, 2)
+    """
+    wanted = {"CPU": cpus, "GPU": gpus}
+    return min(int(resources.get(kind, 0) / each + 1e-6) for kind, each in wanted.items() if each)
+
+
+@contextmanager
+def connection(address: str | None, runtime_env: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Be connected to a Ray cluster; do nothing, and leave it open, if this process is connected already.
+
+    Args:
+        address: `HOST:PORT` or `ray://HOST:PORT`. None for the variable RAY_ADDRESS; without it Ray starts here.
+        runtime_env: Ray's description of what workers need.
+
+    Raises:
+        ConnectionError: The cluster cannot be reached.
+        ValueError: The address is none.
+    """
+    ray = import_ray()
+    if ray.is_initialized():
+        yield
+        return
+    address = address or os.environ.get("RAY_ADDRESS") or None
+    if address is not None:
+        check_reachable(address)
+    with _quiet(ray):
+        _connect(ray, address, runtime_env)
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _connect(ray: Any, address: str | None, runtime_env: Mapping[str, Any] | None) -> None:
+    with _own_sigterm():
+        try:
+            ray.init(
+                address=address or "local",
+                runtime_env=dict(runtime_env) if runtime_env else None,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                **({} if address else {"include_dashboard": False}),
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            where = f"to the Ray cluster at {address}" if address else "to Ray on this machine"
+            raise ConnectionError(f"cannot connect {where}: {' '.join(str(error).split())}") from error
+
+
+def check_reachable(address: str) -> None:
+    """Ask whether a cluster answers; Ray itself would try for most of a minute and then end the process.
+
+    Raises:
+        ConnectionError: Nothing answers, or something else than Ray.
+        ValueError: The address is none.
+
+    Example:
+        >>> check_reachable("nowhere")
+        Traceback (most recent call last):
+        ...
+        ValueError: the address of a Ray cluster must be HOST:PORT, as '10.0.0.1:6379', got 'nowhere'
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"the address of a Ray cluster must be HOST:PORT, as '10.0.0.1:6379', got {address!r}")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_SECONDS) as line:
+            if os.environ.get("RAY_USE_TLS", "0") in ("1", "true"):
+                return  # it would not understand an open hello
+            line.sendall(_HTTP2_HELLO)
+            answer = line.recv(4)
+    except OSError as error:
+        raise ConnectionError(f"cannot reach a Ray cluster at {address}: {error}") from None
+    if len(answer) < 4 or answer[3] != 4:
+        raise ConnectionError(f"what answers at {address} is not a Ray cluster")
+
+
+@contextmanager
+def _quiet(ray: Any) -> Iterator[None]:
+    """Keep Ray from printing on standard output, which belongs to results, and from sending statistics of use."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Notes on dead workers are printed whatever log_to_driver says; this switch alone, which has no public name, stops
+    # them. The engine tells of them in the outcome.
+    worker = ray._private.worker
+    before = getattr(worker, "_worker_logs_enabled", True)
+    worker._worker_logs_enabled = False
+    try:
+        yield
+    finally:
+        worker._worker_logs_enabled = before
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Keep this process's answer to SIGTERM: Ray puts its own in place when it connects."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not None:  # None: set by something else than Python
+            signal.signal(signal.SIGTERM, before)

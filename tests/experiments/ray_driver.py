@@ -1,0 +1,141 @@
+"""Started by test_ray_engine.py: runs grids by Ray in a process of its own and prints what it saw, one JSON object."""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import ray
+import torch
+from ray.cluster_utils import Cluster
+
+from sohot.experiments.cell import Cell
+from sohot.experiments.engines.ray import RayEngine
+from sohot.experiments.store import Store
+
+GOOD = 20
+MAX_RETRIES = 1
+
+
+def make_cells() -> list[Cell]:
+    cells = [Cell("toy", "A-W", number, "good", "none") for number in range(GOOD)]
+    cells.insert(2, Cell("toy", "A-W", 0, "raises", "none"))
+    cells.insert(4, Cell("toy", "A-W", 0, "dies", "none"))
+    return cells
+
+
+def work(log: Path, cell: Cell) -> dict:
+    """Note the attempt, then do as the cell's method says."""
+    note(log, "begin", cell)
+    print("work speaks on standard output")
+    if cell.method == "raises":
+        raise ValueError("this cell cannot be computed")
+    if cell.method == "dies":
+        os._exit(3)
+    time.sleep(0.25)
+    note(log, "end", cell)
+    return {"split": cell.split, "threads": torch.get_num_threads(), "omp": os.environ["OMP_NUM_THREADS"]}
+
+
+def note(log: Path, what: str, cell: Cell) -> None:
+    node = ray.get_runtime_context().get_node_id()
+    line = {"what": what, "key": cell.key, "method": cell.method, "node": node, "pid": os.getpid()}
+    with open(log, "a") as stream:  # one short write in append mode: lines of several processes do not mix
+        stream.write(json.dumps(line) + "\n")
+
+
+def attempts(log: Path) -> list[dict]:
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def kill_node(node, log: Path) -> None:
+    """Kill a machine of the cluster with all its processes, in the middle, while it computes a cell."""
+    while True:
+        lines = attempts(log)
+        here = [line for line in lines if line["node"] == node.node_id]
+        ended = {line["key"] for line in lines if line["what"] == "end"}
+        begun = {line["key"] for line in here if line["what"] == "begin" and line["method"] == "good"}
+        if len(ended) >= 5 and begun - ended:
+            break
+        time.sleep(0.005)
+    running = {process.process.pid for kind in node.all_processes.values() for process in kind}
+    for pid in running | {line["pid"] for line in here if Path(f"/proc/{line['pid']}").exists()}:
+        os.kill(pid, signal.SIGKILL)
+
+
+def run_grid(folder: Path) -> dict:
+    """Run a grid on two machines, of which one is killed."""
+    log = folder / "attempts.jsonl"
+    small = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+    second = cluster.add_node(**small)
+    store = Store(folder / "results.sqlite")
+    pulled: list[str] = []
+
+    def claimed() -> Iterator[Cell]:
+        for cell in make_cells():
+            assert store.claim(cell)
+            pulled.append(cell.key)
+            yield cell
+
+    killer = threading.Thread(target=kill_node, args=(second, log), daemon=True)
+    killer.start()
+    outcomes, ahead = [], 0
+    for outcome in RayEngine(cluster.address, max_retries=MAX_RETRIES).run(claimed(), partial(work, log)):
+        ahead = max(ahead, len(pulled) - len(outcomes))
+        outcomes.append(outcome)
+        if outcome.error is None:
+            store.finish(outcome.cell, outcome.result)
+        else:
+            store.fail(outcome.cell, outcome.error)
+    closed = not ray.is_initialized()
+    report = {
+        "outcomes": [[one.cell.key, one.cell.method, one.result, one.error, one.seconds] for one in outcomes],
+        "stored": [[record["key"], record["status"]] for record in store.attempts()],
+        "attempts": attempts(log),
+        "second": second.node_id,
+        "ahead": ahead,
+        "closed": closed,
+        "killed": not killer.is_alive(),
+        **ask_too_much(cluster.address),
+    }
+    store.close()
+    ray.shutdown()
+    cluster.shutdown()
+    return report
+
+
+def ask_too_much(address: str) -> dict:
+    """Ask for more than any machine has, with a connection that is there already and is not ours to close."""
+    ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    try:
+        next(RayEngine(cpus_per_cell=64).run(iter(make_cells()), partial(work, Path("not used"))))
+        sentence = ""
+    except ValueError as error:
+        sentence = str(error)
+    return {"too_much": sentence, "kept_open": ray.is_initialized()}
+
+
+def run_here(folder: Path) -> dict:
+    """Run without a cluster, a cell at a time, and stop early."""
+    signal.signal(signal.SIGTERM, answer_sigterm)
+    cells = iter(make_cells())
+    running = RayEngine(cpus_per_cell=float(os.cpu_count() or 1)).run(cells, partial(work, folder / "attempts.jsonl"))
+    first = next(running)
+    kept = signal.getsignal(signal.SIGTERM) is answer_sigterm
+    running.close()
+    left = len(list(cells))
+    return {"result": first.result, "kept_sigterm": kept, "left": left, "closed": not ray.is_initialized()}
+
+
+def answer_sigterm(*_: object) -> None:
+    """Stand for the handler of whoever uses the engine."""
+
+
+if __name__ == "__main__":
+    print(json.dumps({"grid": run_grid, "here": run_here}[sys.argv[1]](Path(sys.argv[2]))))

@@ -1,0 +1,118 @@
+"""Choose settings by their score: Optuna proposes, one process or many try, and what was tried outlives them."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import optuna
+
+from ..training.errors import Diverged, TrainingError
+from .search_space import parse_space
+from .study import SharedStudy, Tried
+
+__all__ = ["Chosen", "Tried", "parse_space", "select"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The best setting.
+
+    Attributes:
+        settings: The setting, in values that JSON holds.
+        score: Its score.
+        trials: How many settings were tried, by all processes together.
+    """
+
+    settings: dict[str, Any]
+    score: float
+    trials: int
+
+
+def select(
+    score: Callable[[dict[str, Any]], float],
+    space: Mapping[str, Any],
+    *,
+    folder: str | PathLike[str],
+    name: str,
+    trials: int,
+    seed: int,
+    default: Mapping[str, Any] | None = None,
+    on_trial: Callable[[Tried], None] | None = None,
+) -> Chosen:
+    """Choose the setting with the highest score.
+
+    The default setting is tried first, and of equal scores the earlier wins. A space with no more settings than
+    `trials` is tried as a whole; otherwise Optuna's tree-structured Parzen estimator proposes. Every score is kept in
+    `folder` at once: called again with the same space, name and seed, a selection goes on where it ended. Several
+    processes, on several machines too, may call it at the same time: they share the work and choose the same. A setting
+    whose process died is tried again.
+
+    Args:
+        score: Gives the score of a setting; higher is better. A setting that raises `Diverged` or scores NaN or ±∞ has
+            failed: it counts as tried and is never chosen.
+        space: By setting its choices or its range; see `parse_space`.
+        folder: Where studies are kept; the same for all processes.
+        name: What is selected.
+        trials: How many settings to try, by all processes together.
+        seed: Random seed. A process that works alone tries the same settings again with the same seed.
+        default: The setting that is tried first; see `parse_space`.
+        on_trial: Called after each setting that this process tried.
+
+    Raises:
+        ValueError: The space, a number or the folder's file is bad.
+        TrainingError: Every setting failed.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     select(lambda s: -s["x"] ** 2, {"x": [3, -1, 2]}, folder=folder, name="parabola", trials=5, seed=0)
+        Chosen(settings={'x': -1}, score=-1.0, trials=3)
+    """
+    for number, word, least in ((trials, "trials", 1), (seed, "seed", 0)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < least:
+            raise ValueError(f"{word} must be an integer of {least} or more, got {number!r}")
+    with _quiet_optuna(), SharedStudy(Path(folder), name, parse_space(space, default), trials, seed) as study:
+        while (attempt := study.take()) is not None:
+            try:
+                tried = attempt.finish(*_score(score, attempt.settings, study))
+            except BaseException:
+                attempt.give_back()
+                raise
+            if on_trial is not None:
+                on_trial(tried)
+        return _best(study.tried())
+
+
+def _score(
+    score: Callable[[dict[str, Any]], float], settings: dict[str, Any], study: SharedStudy
+) -> tuple[float, str | None]:
+    """Give the score of a setting, and why it failed."""
+    for known in study.tried():
+        if known.settings == settings:  # proposals may repeat; scores would too
+            return known.score, known.failure
+    try:
+        found = float(score(dict(settings)))
+    except Diverged as error:
+        return -math.inf, str(error)
+    return (found, None) if math.isfinite(found) else (-math.inf, f"the score is {found}")
+
+
+def _best(tried: list[Tried]) -> Chosen:
+    best = max(tried, key=lambda one: (one.score, -one.number))
+    if best.failure is not None:
+        raise TrainingError(f"each of the {len(tried)} settings that were tried failed, the first so: {best.failure}")
+    return Chosen(best.settings, best.score, len(tried))
+
+
+@contextmanager
+def _quiet_optuna() -> Iterator[None]:
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)

@@ -122,10 +122,11 @@ def ask_too_much(address: str) -> dict:
 
 
 def run_here(folder: Path) -> dict:
-    """Run without a cluster, a cell at a time, and stop early."""
+    """Run without a cluster, two cells at a time, and stop early."""
     signal.signal(signal.SIGTERM, answer_sigterm)
     cells = iter(make_cells())
-    running = RayEngine(cpus_per_cell=float(os.cpu_count() or 1)).run(cells, partial(work, folder / "attempts.jsonl"))
+    engine = RayEngine(workers=2, device="cpu", cpus_per_cell=float(os.cpu_count() or 1))
+    running = engine.run(cells, partial(work, folder / "attempts.jsonl"))
     first = next(running)
     kept = signal.getsignal(signal.SIGTERM) is answer_sigterm
     running.close()

@@ -1,6 +1,7 @@
 """The engine for many machines: cells as tasks of a Ray cluster."""
 
 import logging
+import math
 import os
 import time
 import traceback
@@ -8,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from ...functional.checks import check_choice
 from ..cell import Cell
 from . import Outcome, Work, describe_error
 from .ray_cluster import connection, import_ray, slots
@@ -30,9 +32,11 @@ class RayEngine:
     Args:
         address: `HOST:PORT` of the cluster, if this machine is part of it, or `ray://HOST:PORT` of its client server.
             None takes what the variable RAY_ADDRESS says, and without it starts Ray on this machine alone.
+        workers: At most so many cells side by side; None for as many as the cluster has room for.
+        device: "auto", "cpu", "cuda" or "mps"; decides on GPUs where `gpus_per_cell` is None.
         cpus_per_cell: CPUs that a cell asks for. PyTorch uses so many threads, at least one.
-        gpus_per_cell: GPUs that a cell asks for; 0.25 lets four cells share one. None is one GPU, if the cluster has
-            any when the first cell starts, and otherwise none.
+        gpus_per_cell: GPUs that a cell asks for; 0.25 lets four cells share one. None is one with device
+            "cuda", and with "auto" if the cluster has any when the first cell starts; otherwise none.
         max_retries: How often a cell is begun again after its worker or machine died. An error that the work raises is
             the outcome at once.
         runtime_env: Ray's description of what workers need, such as `{"env_vars": {...}}`. Only used if this object
@@ -45,18 +49,26 @@ class RayEngine:
     def __init__(
         self,
         address: str | None = None,
+        workers: int | None = None,
+        device: str = "auto",
+        *,
         cpus_per_cell: float = 1.0,
         gpus_per_cell: float | None = None,
         max_retries: int = 3,
         runtime_env: Mapping[str, Any] | None = None,
     ) -> None:
-        if not 0 < cpus_per_cell < float("inf"):
+        check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
+        if workers is not None and workers < 1:
+            raise ValueError(f"workers must be at least 1, got {workers}")
+        if not 0 < cpus_per_cell < math.inf:
             raise ValueError(f"cpus_per_cell must be above 0, got {cpus_per_cell}")
-        if gpus_per_cell is not None and not 0 <= gpus_per_cell < float("inf"):
+        if gpus_per_cell is not None and not 0 <= gpus_per_cell < math.inf:
             raise ValueError(f"gpus_per_cell must be 0 or more, got {gpus_per_cell}")
         if max_retries < 0:
             raise ValueError(f"max_retries must be 0 or more, got {max_retries}")
         self.address = address
+        self.workers = workers
+        self.device = device
         self.cpus_per_cell = cpus_per_cell
         self.gpus_per_cell = gpus_per_cell
         self.max_retries = max_retries
@@ -102,7 +114,7 @@ class RayEngine:
             if not room and not waited:
                 _log.warning("no machine of the Ray cluster has room for a cell any more: waiting for one to join")
             waited = not room
-            while more and len(handed) < room + _QUEUED:
+            while more and len(handed) < min(room + _QUEUED, self.workers or math.inf):
                 cell = next(cells, None)
                 if cell is None:
                     more = False
@@ -129,7 +141,10 @@ class RayEngine:
     def _gpus(self) -> float:
         if self.gpus_per_cell is not None:
             return self.gpus_per_cell
-        return 1.0 if import_ray().cluster_resources().get("GPU", 0) >= 1 else 0.0
+        wanted = self.device == "cuda" or (
+            self.device == "auto" and import_ray().cluster_resources().get("GPU", 0) >= 1
+        )
+        return 1.0 if wanted else 0.0
 
 
 def _compute(work: Work, cell: Cell, threads: int) -> tuple[dict[str, Any] | None, str | None, float]:

@@ -121,21 +121,29 @@ def ask_too_much(address: str) -> dict:
     return {"too_much": sentence, "kept_open": ray.is_initialized()}
 
 
-def run_here(folder: Path) -> dict:
-    """Run without a cluster, two cells at a time, and stop early."""
-    signal.signal(signal.SIGTERM, answer_sigterm)
-    cells = iter(make_cells())
-    engine = RayEngine(workers=2, device="cpu", cpus_per_cell=float(os.cpu_count() or 1))
-    running = engine.run(cells, partial(work, folder / "attempts.jsonl"))
-    first = next(running)
-    kept = signal.getsignal(signal.SIGTERM) is answer_sigterm
-    running.close()
-    left = len(list(cells))
-    return {"result": first.result, "kept_sigterm": kept, "left": left, "closed": not ray.is_initialized()}
+class Terminated(BaseException):
+    """What whoever uses the engine raises at SIGTERM."""
 
 
 def answer_sigterm(*_: object) -> None:
-    """Stand for the handler of whoever uses the engine."""
+    raise Terminated
+
+
+def run_here(folder: Path) -> dict:
+    """Run without a cluster, at most two cells ahead, until SIGTERM comes while the engine waits."""
+    signal.signal(signal.SIGTERM, answer_sigterm)
+    log, cells = folder / "attempts.jsonl", iter(make_cells())
+    engine = RayEngine(workers=2, device="cpu", cpus_per_cell=float(os.cpu_count() or 1))
+    running = engine.run(cells, partial(work, log))
+    result = next(running).result
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    stopped = False
+    try:
+        for _ in running:
+            pass
+    except Terminated:
+        stopped = True
+    return {"result": result, "stopped": stopped, "left": len(list(cells)), "closed": not ray.is_initialized()}
 
 
 if __name__ == "__main__":

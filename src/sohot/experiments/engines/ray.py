@@ -12,7 +12,7 @@ from typing import Any
 from ...functional.checks import check_choice
 from ..cell import Cell
 from . import Outcome, Work, describe_error
-from .ray_cluster import connection, import_ray, slots
+from .ray_cluster import connection, host_and_port, import_ray, slots
 
 _QUEUED = 2
 _LOOK_AGAIN_SECONDS = 1.0
@@ -66,6 +66,8 @@ class RayEngine:
             raise ValueError(f"gpus_per_cell must be 0 or more, got {gpus_per_cell}")
         if max_retries < 0:
             raise ValueError(f"max_retries must be 0 or more, got {max_retries}")
+        if address is not None:
+            host_and_port(address)
         self.address = address
         self.workers = workers
         self.device = device
@@ -106,7 +108,6 @@ class RayEngine:
     def _outcomes(
         self, cells: Iterator[Cell], work: Work, task: Any, gpus: float, handed: dict[Any, tuple[Cell, float]]
     ) -> Iterator[Outcome]:
-        ray = import_ray()
         threads = max(1, int(self.cpus_per_cell))
         more, waited = True, False
         while more or handed:
@@ -121,9 +122,7 @@ class RayEngine:
                     break
                 named = task.options(name=f"sohot {cell.shift} {cell.split} {cell.method}")
                 handed[named.remote(work, cell, threads)] = cell, time.monotonic()
-            # The time limit is there to see machines that joined meanwhile.
-            done, _ = ray.wait(list(handed), timeout=_LOOK_AGAIN_SECONDS) if handed else ([], [])
-            for reference in done:
+            for reference in _finished(list(handed)):
                 cell, since = handed.pop(reference)
                 yield self._outcome(reference, cell, since)
 
@@ -145,6 +144,17 @@ class RayEngine:
             self.device == "auto" and import_ray().cluster_resources().get("GPU", 0) >= 1
         )
         return 1.0 if wanted else 0.0
+
+
+def _finished(references: list[Any]) -> list[Any]:
+    """Wait until a task is finished, though not long: machines may have joined meanwhile."""
+    if not references:
+        return []
+    try:
+        done, _ = import_ray().wait(references, timeout=_LOOK_AGAIN_SECONDS)
+    except SystemError as error:  # so Ray passes on what a signal's handler raised
+        raise error.__cause__ or error from None
+    return list(done)
 
 
 def _compute(work: Work, cell: Cell, threads: int) -> tuple[dict[str, Any] | None, str | None, float]:

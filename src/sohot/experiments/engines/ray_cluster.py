@@ -90,15 +90,16 @@ def _connect(ray: Any, address: str | None, runtime_env: Mapping[str, Any] | Non
             raise ConnectionError(f"cannot connect {where}: {' '.join(str(error).split())}") from error
 
 
-def check_reachable(address: str) -> None:
-    """Ask whether a cluster answers; Ray itself would try for most of a minute and then end the process.
+def host_and_port(address: str) -> tuple[str, int]:
+    """Take an address apart.
 
     Raises:
-        ConnectionError: Nothing answers, or something else than Ray.
-        ValueError: The address is none.
+        ValueError: It is none.
 
     Example:
-        >>> check_reachable("nowhere")
+        >>> host_and_port("10.0.0.1:6379"), host_and_port("ray://[::1]:10001")
+        (('10.0.0.1', 6379), ('::1', 10001))
+        >>> host_and_port("nowhere")
         Traceback (most recent call last):
         ...
         ValueError: the address of a Ray cluster must be HOST:PORT, as '10.0.0.1:6379', got 'nowhere'
@@ -106,8 +107,18 @@ def check_reachable(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"the address of a Ray cluster must be HOST:PORT, as '10.0.0.1:6379', got {address!r}")
+    return host.strip("[]"), int(port)
+
+
+def check_reachable(address: str) -> None:
+    """Ask whether a cluster answers; Ray itself would try for most of a minute and then end the process.
+
+    Raises:
+        ConnectionError: Nothing answers, or something else than Ray.
+        ValueError: The address is none.
+    """
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_SECONDS) as line:
+        with socket.create_connection(host_and_port(address), timeout=_ANSWER_SECONDS) as line:
             if os.environ.get("RAY_USE_TLS", "0") in ("1", "true"):
                 return  # it would not understand an open hello
             line.sendall(_HTTP2_HELLO)

@@ -4,26 +4,21 @@ import hashlib
 import json
 import os
 import re
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import optuna
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState
 
+from .pulse import Pulse
 from .runner import Runner, is_alive, this_runner
 from .search_space import Space, combinations
-
-HEARTBEAT_SECONDS = 5.0
-TIMEOUT_SECONDS = 60.0
-"""A process on another machine that has not been heard of for so long is taken for dead."""
 
 _FORMAT = 1
 _LOOK_AGAIN_SECONDS = 0.5
@@ -73,7 +68,7 @@ class SharedStudy:
         folder.mkdir(parents=True, exist_ok=True)
         self.file = folder.resolve() / f"{_stem(name, space, seed, whole=self._every is not None)}.journal"
         self._me = this_runner()
-        self._pulse = _Pulse(self.file)
+        self._pulse = Pulse(self.file)
         self._turn = JournalFileOpenLock(f"{self.file}.turn")
         with _held(self._turn):
             self._study = self._open()
@@ -190,46 +185,6 @@ class Attempt:
     def give_back(self) -> None:
         """Let somebody else try it."""
         self._study.tell(self._trial, state=TrialState.FAIL, skip_if_finished=True)
-
-
-class _Pulse:
-    """A file that is touched while a process lives, compared by the file system's own clock."""
-
-    def __init__(self, beside: Path) -> None:
-        self.name = f".{beside.stem}.{uuid4().hex}.alive"
-        self._folder = beside.parent
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="sohot-pulse", daemon=True)
-
-    def start(self) -> None:
-        (self._folder / self.name).touch()
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
-        self.forget(self.name)
-
-    def forget(self, name: str) -> None:
-        with suppress(OSError):
-            (self._folder / name).unlink(missing_ok=True)
-
-    def exists(self, name: str) -> bool:
-        return (self._folder / name).exists()
-
-    def beats(self, name: str) -> bool:
-        mine = self._folder / self.name
-        try:
-            mine.touch()
-            with open(self._folder / name, "rb") as other:  # opened, for network folders remember old times of files
-                return mine.stat().st_mtime - os.fstat(other.fileno()).st_mtime < TIMEOUT_SECONDS
-        except FileNotFoundError:
-            return False
-
-    def _beat(self) -> None:
-        while not self._stop.wait(HEARTBEAT_SECONDS):
-            with suppress(OSError):  # the next beat may get through
-                (self._folder / self.name).touch()
 
 
 def _stem(name: str, space: Space, seed: int, whole: bool) -> str:

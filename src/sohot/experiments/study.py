@@ -132,6 +132,8 @@ class SharedStudy:
 
     def _lives(self, trial: FrozenTrial) -> bool:
         alive, pulse = is_alive(Runner(**trial.user_attrs[_RUNNER]), self._me), trial.user_attrs[_PULSE]
+        if pulse == self._pulse.name:  # begun by ourselves, who are not trying anything at this moment
+            return False
         # A process may live on after it was interrupted here; then its pulse is gone.
         return self._pulse.beats(pulse) if alive is None else alive and self._pulse.exists(pulse)
 
@@ -176,7 +178,7 @@ class Attempt:
 
     def finish(self, score: float, failure: str | None = None) -> Tried:
         """Keep its score; nothing, if others took this process for dead."""
-        with suppress(optuna.exceptions.UpdateFinishedTrialError):
+        with suppress(RuntimeError):  # as Optuna says that a trial is finished
             if failure is not None:
                 self._trial.set_user_attr(_FAILURE, failure)
             self._study.tell(self._trial, score, skip_if_finished=True)

@@ -1,9 +1,10 @@
 """Live progress on the terminal: loss parts, accuracy and time left."""
 
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+if TYPE_CHECKING:  # training without a terminal, on a machine that only computes, needs no rich
+    from rich.console import Console
 
 _PARTS = ("cross_entropy", "head_penalty", "means", "weight_penalty")
 
@@ -20,14 +21,25 @@ class RichProgress:
 
     Example:
         >>> import sys
+        >>> from rich.console import Console
         >>> with RichProgress(2, Console(file=sys.stdout, width=100)) as progress:
         ...     progress({"step": 2, "loss": 0.5, "cross_entropy": 0.5, "accuracy_target": 1.0})
         step 2/2 loss 0.5 = cross-entropy 0.5, accuracy target 100.0 %
     """
 
-    def __init__(self, steps: int, console: Console | None = None) -> None:
+    def __init__(self, steps: int, console: "Console | None" = None) -> None:
+        from rich import console as consoles
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
         self.steps = steps
-        self.console = Console(stderr=True) if console is None else console
+        self.console = consoles.Console(stderr=True) if console is None else console
         self._progress = Progress(
             BarColumn(bar_width=20),
             MofNCompleteColumn(),

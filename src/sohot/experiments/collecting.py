@@ -1,0 +1,146 @@
+"""Records of an experiment brought into rows: one for each method, backbone and value of what the grid varies."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from ..data.protocols.paper import PAPER
+from ..functional.checks import check_choice
+from ..runs.config import RunConfig
+from ..training.methods import method as find_method
+from .statistics import ShiftSplit, Summary, summarise
+
+if TYPE_CHECKING:
+    from .grid import Grid
+
+Record = Mapping[str, Any]
+
+BASELINE = "s+t"
+ACCURACIES = ("micro", "macro")
+_OF_ALIGNMENT = {"sigma1", "sigma2", "orders", "estimator", "feature_scale"}
+_OF_CLASS_WEIGHTS = {"alpha1", "alpha2", "zeta_lr"}
+_DEFAULTS = {one.name: one.default for one in fields(RunConfig)}
+
+
+@dataclass
+class ResultRow:
+    """All records of one method with one backbone at one value of what is varied.
+
+    Attributes:
+        method: Its name.
+        backbone: Its backbone.
+        values: What the grid varies, by name; None where the method ignores it.
+        done: Finished records by (shift, split).
+        failed: Errors by (shift, split).
+    """
+
+    method: str
+    backbone: str
+    values: dict[str, Any]
+    done: dict[ShiftSplit, Record] = field(default_factory=dict)
+    failed: dict[ShiftSplit, str] = field(default_factory=dict)
+
+    def accuracies(self, kind: str = "micro") -> dict[ShiftSplit, float]:
+        """Give accuracies in per cent by (shift, split)."""
+        check_choice(kind, ACCURACIES, "accuracy")
+        return {place: 100 * record["result"]["accuracy"][kind] for place, record in self.done.items()}
+
+    def over_splits(self, shift: str, kind: str = "micro") -> Summary | None:
+        """Give mean and standard deviation over the splits of a shift; None if none is done."""
+        found = self.accuracies(kind)
+        return summarise([found[place] for place in sorted(found) if place[0] == shift])
+
+    @property
+    def label(self) -> str:
+        """The method, and what is varied."""
+        varied = [f"{name} = {show_value(value)}" for name, value in self.values.items() if value is not None]
+        return ", ".join([self.method, *varied])
+
+
+def collect(records: Iterable[Record], grid: "Grid") -> list[ResultRow]:
+    """Bring the records that belong to a grid into rows.
+
+    Args:
+        records: Records as the store gives them. Of two attempts at the same place the later one counts.
+        grid: Names the shifts, splits and methods; records of others are left out.
+
+    Returns:
+        The rows in the order of the grid's methods and varied values; methods without a record have a row too.
+    """
+    rows: dict[tuple[Any, ...], ResultRow] = {}
+    for record in sorted(records, key=lambda one: one.get("finished") or ""):
+        cell = record["cell"]
+        place = (cell["shift"], cell["split"])
+        if cell["method"] not in grid.methods or place[0] not in grid.shifts or place[1] not in grid.splits:
+            continue
+        values = {name: value_of(cell, name) for name in grid.vary}
+        key = (cell["method"], cell["backbone"], *values.values())
+        row = rows.setdefault(key, ResultRow(cell["method"], cell["backbone"], values))
+        if record["status"] == "done":
+            row.done[place] = record
+            row.failed.pop(place, None)
+        elif place not in row.done:
+            row.failed[place] = record["error"] or "failed"
+    seen = {row.method for row in rows.values()}
+    empty = [ResultRow(name, grid.backbone, dict.fromkeys(grid.vary)) for name in grid.methods if name not in seen]
+    return sorted([*rows.values(), *empty], key=lambda row: _place(row, grid))
+
+
+def baseline_of(row: ResultRow, rows: Iterable[ResultRow]) -> ResultRow | None:
+    """Find the row of `s+t` to compare with: the same backbone, and the same values of what `s+t` does not ignore."""
+    for other in rows:
+        same = all(value is None or value == row.values[name] for name, value in other.values.items())
+        if other.method == BASELINE and other.backbone == row.backbone and same and other is not row:
+            return other
+    return None
+
+
+def value_of(cell: Mapping[str, Any], name: str) -> Any:
+    """Look up a setting in a cell, which leaves out defaults and what its method ignores.
+
+    Returns:
+        Its value, lists as tuples; None if the method ignores it.
+    """
+    for given in (cell["draw"], cell["settings"]):
+        if name in given:
+            return tuple(given[name]) if isinstance(given[name], list) else given[name]
+    if name in ignored_by(cell["method"]):
+        return None
+    if name == "target_shots" and cell["protocol"] == "paper" and cell["dataset"] in PAPER:
+        return PAPER[cell["dataset"]].target[0]
+    return _DEFAULTS.get(name)
+
+
+def ignored_by(method: str) -> set[str]:
+    """Name the settings that change nothing for a method.
+
+    >>> sorted(ignored_by("so"))
+    ['alpha1', 'alpha2', 'zeta_lr']
+    """
+    try:
+        known = find_method(method)
+    except ValueError:  # a method of somebody's own
+        return set()
+    ignored = set() if known.aligns else set(_OF_ALIGNMENT)
+    return ignored if known.class_weights else ignored | _OF_CLASS_WEIGHTS
+
+
+def show_value(value: Any) -> str:
+    """Write the value of a setting.
+
+    >>> show_value(0.05), show_value(1e-7), show_value((2, 3)), show_value(5)
+    ('0.05', '1e-07', '2, 3', '5')
+    """
+    if isinstance(value, (tuple, list)):
+        return ", ".join(map(show_value, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _place(row: ResultRow, grid: "Grid") -> tuple[Any, ...]:
+    """Give what sorts rows: the method, then what is varied, in the order of the grid."""
+    order = []
+    for name, choices in grid.vary.items():
+        known = [tuple(one) if isinstance(one, list) else one for one in choices]
+        value = row.values[name]
+        order.append(-1 if value is None else known.index(value) if value in known else len(known))
+    return grid.methods.index(row.method), *order, row.backbone

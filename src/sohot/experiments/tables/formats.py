@@ -1,0 +1,178 @@
+"""Tables of plain strings written as text, Markdown and LaTeX, each with its own escapes."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Block:
+    """One table of plain strings.
+
+    Attributes:
+        title: A line above it.
+        header: The names of the columns.
+        rows: The cells, as many in each row as in the header.
+        left: How many columns, from the first, hold words; the others hold numbers and stand to the right.
+        groups: Numbers of the rows above which a line is drawn.
+    """
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: int = 1
+    groups: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Document:
+    """Tables under one title, with notes below."""
+
+    title: str
+    blocks: Sequence[Block]
+    notes: Sequence[str] = field(default=())
+
+
+def to_text(document: Document) -> str:
+    """Write for a terminal, without a newline at the end.
+
+    >>> print(to_text(Document("Animals", [Block("legs", ["name", "count"], [["cat", "4"], ["owl", "2"]])], ["Born."])))
+    Animals
+    <BLANKLINE>
+    legs
+    name  count
+    -----------
+    cat       4
+    owl       2
+    <BLANKLINE>
+    Born.
+    """
+    parts = [_one_line(document.title), *map(_text_block, document.blocks)]
+    if document.notes:
+        parts.append("\n".join(map(_one_line, document.notes)))
+    return "\n\n".join(parts)
+
+
+def to_markdown(document: Document) -> str:
+    r"""Write Markdown, without a newline at the end.
+
+    >>> print(to_markdown(Document("A", [Block("", ["a|b", "n"], [["<i>", "1"]])])))
+    ## A
+    <BLANKLINE>
+    | a\|b | n |
+    | --- | ---: |
+    | &lt;i&gt; | 1 |
+    """
+    parts = [f"## {escape_markdown(document.title)}"]
+    for block in document.blocks:
+        lines = [] if not block.title else [f"**{escape_markdown(block.title)}**", ""]
+        rule = ["---" if place < block.left else "---:" for place in range(len(block.header))]
+        rows = [[escape_markdown(cell) for cell in row] for row in (block.header, *block.rows)]
+        lines += [f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:])]
+        parts.append("\n".join(lines))
+    if document.notes:
+        parts.append("\n".join(f"- {escape_markdown(note)}" for note in document.notes))
+    return "\n\n".join(parts)
+
+
+def to_latex(document: Document) -> str:
+    """Write LaTeX for the package booktabs: one `table` for each block, notes below the last; no newline at the end."""
+    tables = []
+    for place, block in enumerate(document.blocks):
+        caption = ": ".join(part for part in (document.title, block.title) if part)
+        body = ["\\midrule\n" * (number in block.groups) + _latex_row(row) for number, row in enumerate(block.rows)]
+        last = place == len(document.blocks) - 1
+        notes = ["\\par\\smallskip\\footnotesize", *(f"{escape_latex(note)}\\par" for note in document.notes)]
+        lines = [
+            "\\begin{table}",
+            "\\centering",
+            f"\\caption{{{escape_latex(caption)}}}",
+            f"\\begin{{tabular}}{{{'l' * block.left}{'r' * (len(block.header) - block.left)}}}",
+            "\\toprule",
+            _latex_row(block.header),
+            "\\midrule",
+            *body,
+            "\\bottomrule",
+            "\\end{tabular}",
+            *(notes if last and document.notes else []),
+            "\\end{table}",
+        ]
+        tables.append("\n".join(lines))
+    return "\n\n".join(["% needs \\usepackage{booktabs}", *tables])
+
+
+def escape_markdown(text: str) -> str:
+    r"""Show a text as it is in Markdown, in a cell of a table too.
+
+    >>> escape_markdown("a|b & <b>c</b> *d*")
+    'a\\|b &amp; &lt;b&gt;c&lt;/b&gt; \\*d\\*'
+    """
+    text = _one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\|`*_\[\]~$])", r"\\\1", text)
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "×": r"$\times$",
+    "ζ": r"$\zeta$",
+    "→": r"$\rightarrow$",
+    "–": "--",
+    "…": r"\ldots{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
+
+def escape_latex(text: str) -> str:
+    r"""Show a text as it is in LaTeX.
+
+    >>> escape_latex("50 % & a_b ± 1")
+    '50 \\% \\& a\\_b $\\pm$ 1'
+    """
+    return "".join(_LATEX.get(sign, sign) for sign in _one_line(text))
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return f"{' & '.join(map(escape_latex, cells))} \\\\"
+
+
+def _text_block(block: Block) -> str:
+    rows = [[_one_line(cell) for cell in row] for row in (block.header, *block.rows)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+    lines = [_one_line(block.title)] if block.title else []
+    for number, row in enumerate(rows):
+        if number == 1 or number - 1 in block.groups:
+            lines.append(rule)
+        cells = [_pad(cell, widths[place], place < block.left) for place, cell in enumerate(row)]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _pad(cell: str, width: int, left: bool) -> str:
+    space = " " * (width - _width(cell))
+    return cell + space if left else space + cell
+
+
+def _width(text: str) -> int:
+    """Count the columns that a text takes in a terminal; some letters take two."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _one_line(text: str) -> str:
+    """Bring a text onto one line and drop what is no letter but steers a terminal."""
+    return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())
+
+
+Formatter = Callable[[Document], str]
+FORMATS: dict[str, Formatter] = {"txt": to_text, "md": to_markdown, "tex": to_latex}
+"""By the suffix of the file."""

@@ -1,0 +1,96 @@
+"""The sentences below a table: what its numbers are, how settings were chosen, what is missing, what not to compare."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...data.names import enumerate_words
+from ..collecting import ResultRow, show_value
+from ..published import backbone_label, published, published_source, stable_ranges
+
+if TYPE_CHECKING:
+    from ..grid import Grid
+
+MOST_ERRORS = 5
+_ACCURACY = {"micro": "share of all test images", "macro": "mean over the classes of the share of their test images"}
+_SELECTION = {
+    "none": "settings were fixed beforehand, nothing was selected",
+    "cv": "settings were chosen by few-shot cross-validation on training images",
+    "validation": "settings were chosen on the protocol's validation images",
+}
+
+
+def write_notes(table: Mapping[str, Any], rows: Sequence[ResultRow], grid: "Grid") -> list[str]:
+    """Write the notes that hold for a whole table.
+
+    Args:
+        table: The table so far.
+        rows: The rows it was made from.
+        grid: The grid.
+
+    Returns:
+        One sentence or a few for each note.
+    """
+    return [
+        _numbers(table),
+        _selection(rows),
+        *_failures(rows),
+        *(_differences(table) if table["differences"] else []),
+        *(_published(table, rows, grid) if grid.published else []),
+    ]
+
+
+def _numbers(table: Mapping[str, Any]) -> str:
+    count = len(table["splits"])
+    splits = "1 split" if count == 1 else f"{count} splits"
+    spread = "" if count == 1 else ", ± standard deviation over them (population formula)"
+    average = ", average = mean of the shifts" if len(table["shifts"]) > 1 else ""
+    return (
+        f"Accuracy on the target in per cent ({_ACCURACY[table['accuracy']]}), protocol {table['protocol']!r}: "
+        f"mean of {splits}{spread}{average}."
+    )
+
+
+def _selection(rows: Sequence[ResultRow]) -> str:
+    rules = sorted({record["cell"].get("select", "none") for row in rows for record in row.done.values()} or {"none"})
+    said = [_SELECTION.get(rule, f"settings were selected by {rule!r}") for rule in rules]
+    return f"Selection: {'; in part '.join(said)}. Test images select nothing."
+
+
+def _failures(rows: Sequence[ResultRow]) -> list[str]:
+    errors = [
+        f"{row.label}, {shift}, split {split} ({error})"
+        for row in rows
+        for (shift, split), error in sorted(row.failed.items())
+    ]
+    return [f"Failed: {enumerate_words(errors, MOST_ERRORS)}."] if errors else []
+
+
+def _differences(table: Mapping[str, Any]) -> list[str]:
+    average = "For the average over shifts the units are the splits, the shifts averaged first. "
+    return [
+        "Differences are paired: a split trains on the same images with both methods. "
+        f"{average if len(table['shifts']) > 1 else ''}Interval and p by Student's t, beside it p by Wilcoxon's signed "
+        "ranks (exact); none is corrected for the number of comparisons."
+    ]
+
+
+def _published(table: Mapping[str, Any], rows: Sequence[ResultRow], grid: "Grid") -> list[str]:
+    assert grid.published is not None
+    notes = [f"Published: {published_source(grid.published)}."]
+    theirs = sorted({row["backbone"] for row in table["published"]} - {"own"})
+    ours = sorted({row.backbone for row in rows})
+    if theirs and set(theirs) != set(ours):
+        both = [" and ".join(map(backbone_label, names)) for names in (theirs, ours)]
+        notes.append(f"Published rows are by {both[0]}, ours by {both[1]}: different backbones, not comparable.")
+    protocols = sorted({row["protocol"] for row in table["published"]} - {grid.protocol})
+    if protocols:
+        notes.append(f"Published rows follow the protocol {' and '.join(protocols)}: not comparable with ours.")
+    for one in published(grid.published):
+        if one.gain and one.varied is not None and one.shift in grid.shifts:
+            at = f"{one.varied[0]} = {show_value(one.varied[1])}"
+            notes.append(
+                f"Published gain of {one.label} over S+T ({backbone_label(one.backbone)}), {at}: +{one.value}."
+            )
+    for name, (low, high) in stable_ranges(grid.published).items():
+        notes.append(f"Published: stable for {name} from {low:g} to {high:g}, on features that are not scaled.")
+    return notes

@@ -243,3 +243,14 @@ def test_files_are_written_whole_and_agree(tmp_path: Path) -> None:
     assert read[".txt"] == text_table(RECORDS, GRID) + "\n"
     assert read[".md"] == markdown_table(RECORDS, GRID) + "\n"
     assert read[".csv"] == csv_table(RECORDS, GRID)
+
+
+def test_a_grid_that_names_no_shifts_means_those_of_its_records() -> None:
+    assert table_json(RECORDS, replace(GRID, shifts=())) == table_json(RECORDS, GRID)
+    assert text_table([], replace(GRID, shifts=())).splitlines()[2].split() == ["method", "backbone"]
+
+
+def test_a_varied_setting_without_a_default_in_the_options_has_that_of_training() -> None:
+    grid = replace(GRID, methods=("s+t", "so"), vary={"steps": [50, 200], "alpha1": [0.1, 1.0]})
+    [one] = [row for row in table_json([make_record()], grid)["rows"] if row["method"] == "so"]
+    assert one["values"] == {"steps": 200, "alpha1": None}

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ..data.protocols.paper import PAPER
 from ..functional.checks import check_choice
 from ..runs.config import RunConfig
-from ..training.methods import method as find_method
+from ..training.settings import FitSettings
+from .cell import relevant_settings
 from .statistics import ShiftSplit, Summary, summarise
 
 if TYPE_CHECKING:
@@ -17,9 +18,10 @@ Record = Mapping[str, Any]
 
 BASELINE = "s+t"
 ACCURACIES = ("micro", "macro")
-_OF_ALIGNMENT = {"sigma1", "sigma2", "orders", "estimator", "feature_scale"}
-_OF_CLASS_WEIGHTS = {"alpha1", "alpha2", "zeta_lr"}
-_DEFAULTS = {one.name: one.default for one in fields(RunConfig)}
+_DEFAULTS = {
+    **{one.name: one.default for one in fields(FitSettings)},
+    **{one.name: one.default for one in fields(RunConfig) if one.default is not None},
+}
 
 
 @dataclass
@@ -57,6 +59,11 @@ class ResultRow:
         return ", ".join([self.method, *varied])
 
 
+def shifts_of(records: Iterable[Record], grid: "Grid") -> tuple[str, ...]:
+    """Name the shifts of an experiment: those of the grid, or if it names none (it means all) those of its records."""
+    return grid.shifts or tuple(dict.fromkeys(record["cell"]["shift"] for record in records))
+
+
 def collect(records: Iterable[Record], grid: "Grid") -> list[ResultRow]:
     """Bring the records that belong to a grid into rows.
 
@@ -67,15 +74,17 @@ def collect(records: Iterable[Record], grid: "Grid") -> list[ResultRow]:
     Returns:
         The rows in the order of the grid's methods and varied values; methods without a record have a row too.
     """
+    records = sorted(records, key=lambda one: one.get("finished") or "")
+    shifts = shifts_of(records, grid)
     rows: dict[tuple[Any, ...], ResultRow] = {}
-    for record in sorted(records, key=lambda one: one.get("finished") or ""):
+    for record in records:
         cell = record["cell"]
         place = (cell["shift"], cell["split"])
-        if cell["method"] not in grid.methods or place[0] not in grid.shifts or place[1] not in grid.splits:
+        if cell["method"] not in grid.methods or place[0] not in shifts or place[1] not in grid.splits:
             continue
         values = {name: value_of(cell, name) for name in grid.vary}
-        key = (cell["method"], cell["backbone"], *values.values())
-        row = rows.setdefault(key, ResultRow(cell["method"], cell["backbone"], values))
+        row = ResultRow(cell["method"], cell["backbone"], values)
+        row = rows.setdefault((row.method, row.backbone, *values.values()), row)
         if record["status"] == "done":
             row.done[place] = record
             row.failed.pop(place, None)
@@ -104,25 +113,11 @@ def value_of(cell: Mapping[str, Any], name: str) -> Any:
     for given in (cell["draw"], cell["settings"]):
         if name in given:
             return tuple(given[name]) if isinstance(given[name], list) else given[name]
-    if name in ignored_by(cell["method"]):
+    if name not in relevant_settings(cell["method"], {**cell["settings"], name: None}):
         return None
     if name == "target_shots" and cell["protocol"] == "paper" and cell["dataset"] in PAPER:
         return PAPER[cell["dataset"]].target[0]
     return _DEFAULTS.get(name)
-
-
-def ignored_by(method: str) -> set[str]:
-    """Name the settings that change nothing for a method.
-
-    >>> sorted(ignored_by("so"))
-    ['alpha1', 'alpha2', 'zeta_lr']
-    """
-    try:
-        known = find_method(method)
-    except ValueError:  # a method of somebody's own
-        return set()
-    ignored = set() if known.aligns else set(_OF_ALIGNMENT)
-    return ignored if known.class_weights else ignored | _OF_CLASS_WEIGHTS
 
 
 def show_value(value: Any) -> str:

@@ -1,10 +1,11 @@
 """The table of an experiment as plain data: what all other forms of it are made from."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from ..collecting import BASELINE, Record, ResultRow, baseline_of, collect
+from ..collecting import BASELINE, Record, ResultRow, baseline_of, collect, shifts_of
 from ..published import AVERAGE, PublishedRow, published
 from ..statistics import overall_difference, paired_difference, split_averages, summarise
 from .notes import write_notes
@@ -28,10 +29,12 @@ def table_json(records: Iterable[Record], grid: "Grid", accuracy: str = "micro")
         `differences` to `s+t`, for each row by shift (over splits), as `average` (over splits, the shifts averaged
         first) and over all `pairs` of shift and split; and `notes`, sentences to print below.
     """
+    records = list(records)
+    grid = replace(grid, shifts=shifts_of(records, grid))
     rows = collect(records, grid)
     found: dict[str, Any] = {
         "name": grid.name,
-        "title": grid.title,
+        "title": grid.title or grid.name,
         "dataset": grid.dataset,
         "protocol": grid.protocol,
         "backbone": grid.backbone,
@@ -53,7 +56,7 @@ def _row(row: ResultRow, grid: "Grid", accuracy: str) -> dict[str, Any]:
     means = [cell["mean"] for cell in cells.values()]
     by_split = summarise(list(split_averages(values, grid.shifts).values()))
     average = {
-        "mean": None if None in means else fmean(means),
+        "mean": None if None in means or not means else fmean(means),
         "std": None if by_split is None else by_split.std,
         "count": 0 if by_split is None else by_split.count,
         "expected": len(grid.splits),

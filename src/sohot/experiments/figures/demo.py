@@ -1,6 +1,5 @@
 """The demo's pictures: samples of both domains, class scatters before and after, the learned class weights."""
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,9 +9,11 @@ from torch import Tensor
 
 from ...streams import TwoStreams
 from ...training import FitResult
-from ...training.files import write_atomically
 from ..digit_splits import NUM_CLASSES, SHOTS, DigitSplit
 from ..digit_training import normalise
+from ..projection import project
+from .canvas import new_figure, save_figure
+from .ellipses import draw_class, hide_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,18 +38,16 @@ def draw_pictures(
     Returns:
         The files: always samples.png and scatters.png, and zeta.png if a method learned class weights.
     """
-    figures = {"samples.png": sample_figure(data), "scatters.png": scatter_figure(data, untrained, trained)}
+    figures = {"samples": sample_figure(data), "scatters": scatter_figure(data, untrained, trained)}
     learned = {name: result for name, result in trained.items() if result.objective.method.class_weights == "learned"}
     if learned:
-        figures["zeta.png"] = weight_figure(learned)
-    for name, figure in figures.items():
-        _save(figure, folder / name)
-    return [folder / name for name in figures]
+        figures["zeta"] = weight_figure(learned)
+    return [file for name, figure in figures.items() for file in save_figure(figure, folder, name, formats=("png",))]
 
 
 def sample_figure(data: DigitSplit) -> "Figure":
     """Show digits of both domains; of the target all that are labelled."""
-    figure = _new_figure(8.0, 5.4)
+    figure = new_figure(8.0, 5.4)
     domains = {
         "source: printed, many labels": (data.source, data.source_labels),
         f"target: handwritten, these {len(data.target)} labels and no more": (data.target, data.target_labels),
@@ -69,7 +68,7 @@ def scatter_figure(data: DigitSplit, untrained: TwoStreams, trained: Mapping[str
     chosen = "so" if "so" in aligned else next(iter(aligned), None)
     if chosen is not None:
         panels[f"after training, aligned ({chosen})"] = _network(trained[chosen])
-    figure = _new_figure(4.2 * len(panels), 4.7)
+    figure = new_figure(4.2 * len(panels), 4.7)
     for axes, (title, model) in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels.items(), strict=True):
         _draw_scatters(
             axes, _features(model, data.source), data.source_labels, _features(model, data.test), data.test_labels
@@ -85,7 +84,7 @@ def scatter_figure(data: DigitSplit, untrained: TwoStreams, trained: Mapping[str
 
 def weight_figure(learned: Mapping[str, FitResult]) -> "Figure":
     """Show how strongly each class came to be aligned: ζ of each order and ζ̄ of the means, all 1 at the start."""
-    figure = _new_figure(8.0, 2.9 * len(learned))
+    figure = new_figure(8.0, 2.9 * len(learned))
     for axes, (name, result) in zip(figure.subplots(len(learned), 1, squeeze=False).flat, learned.items(), strict=True):
         alignment = result.objective.alignment
         assert alignment is not None  # class weights are part of it
@@ -112,59 +111,13 @@ def _draw_bars(axes: "Axes", series: Mapping[str, Tensor]) -> None:
 
 
 def _draw_scatters(axes: "Axes", source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> None:
-    plane = _main_directions(torch.cat([source, target]))
-    for domain, labels, dashed in ((source @ plane, source_labels, False), (target @ plane, target_labels, True)):
+    points = torch.from_numpy(project(torch.cat([source, target])))
+    domains = (points[: len(source)], source_labels, False), (points[len(source) :], target_labels, True)
+    for domain, labels, dashed in domains:
         for c, colour in enumerate(COLOURS):
-            points = domain[labels == c]
-            axes.plot(
-                *points.T.numpy(), linestyle="", marker="x" if dashed else "o", markersize=2, color=colour, alpha=0.25
-            )
-            _draw_ellipse(axes, points, colour, dashed)
-            _draw_digit(axes, points, c, dashed)
+            draw_class(axes, domain[labels == c], colour, str(c), dashed=dashed)
     axes.autoscale_view()
-    axes.set_xticks([])
-    axes.set_yticks([])
-
-
-def _draw_digit(axes: "Axes", points: Tensor, c: int, dashed: bool) -> None:
-    """Write the digit of a class on its mean, with a white halo."""
-    from matplotlib.patheffects import withStroke
-
-    x, y = points.mean(0).tolist()
-    axes.text(
-        x,
-        y,
-        str(c),
-        color=COLOURS[c],
-        fontsize=11,
-        fontweight="bold",
-        fontstyle="italic" if dashed else "normal",
-        ha="center",
-        va="center",
-        path_effects=[withStroke(linewidth=2.5, foreground="white")],
-        zorder=4,
-    )
-
-
-def _draw_ellipse(axes: "Axes", points: Tensor, colour: str, dashed: bool) -> None:
-    """Draw the covariance of a class at one standard deviation."""
-    from matplotlib.patches import Ellipse
-
-    values, vectors = torch.linalg.eigh(torch.cov(points.T))
-    degrees = torch.rad2deg(torch.atan2(vectors[1, 1], vectors[0, 1])).item()
-    height, width = (2 * values.clamp(min=0).sqrt()).tolist()
-    ellipse = Ellipse((float(points[:, 0].mean()), float(points[:, 1].mean())), width, height, angle=degrees)
-    ellipse.set(edgecolor=colour, facecolor="none", linewidth=1.8, linestyle="--" if dashed else "-", zorder=3)
-    axes.add_patch(ellipse)
-
-
-def _main_directions(features: Tensor) -> Tensor:
-    """Give the two main directions (d, 2), with a sign of their own so that pictures do not flip by chance."""
-    centred = (features - features.mean(0)).double()
-    directions = torch.linalg.eigh(centred.T @ centred).eigenvectors[:, -2:].flip(1)
-    largest = directions.gather(0, directions.abs().argmax(0, keepdim=True))
-    found: Tensor = directions * largest.sign()
-    return found.to(features.dtype)
+    hide_ticks(axes)
 
 
 @torch.inference_mode()
@@ -185,19 +138,3 @@ def _mosaic(images: Tensor, labels: Tensor, rows: int) -> Tensor:
     framed = torch.nn.functional.pad(images.squeeze(1), (0, 1, 0, 1), value=1.0)
     columns = [torch.cat(list(framed[labels == c][:rows])) for c in range(NUM_CLASSES)]
     return torch.cat(columns, dim=1)[:-1, :-1]
-
-
-def _new_figure(width: float, height: float) -> "Figure":
-    """Make a figure of its own canvas: no display is needed and pyplot's state is left alone."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _save(figure: "Figure", file: Path) -> None:
-    content = io.BytesIO()
-    figure.savefig(content, format="png", metadata={"Software": None})  # the same bytes from the same numbers
-    write_atomically(file, content.getvalue())

@@ -1,0 +1,110 @@
+"""What all figures share: a canvas without a display, colours all readers can tell apart, the same bytes always."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..._files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+"""Colours that colour-blind readers tell apart (Okabe and Ito), its yellow replaced by grey: it fades on white."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)), (0, (3, 3)))
+HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--")
+
+DOTS_PER_INCH = 200
+_SETTINGS = {
+    "svg.hashsalt": "sohot",  # names of shapes in the file: by default they change with each run
+    "svg.fonttype": "path",  # letters look the same everywhere
+}
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """Make a figure with a canvas of its own: no display is needed and pyplot's state is left alone.
+
+    Args:
+        width: In inches.
+        height: In inches.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: "Figure", folder: Path, name: str, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    """Write `folder/name.png` and `.svg`, each whole or not at all; the same figure gives the same bytes.
+
+    Args:
+        figure: The figure.
+        folder: It is made if it is not there.
+        name: The name without its end.
+        formats: "png", "svg" or both.
+
+    Returns:
+        The files.
+    """
+    import matplotlib
+
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for form in formats:
+        metadata = {"Software": None} if form == "png" else {"Date": None, "Creator": None}
+        content = io.BytesIO()
+        with matplotlib.rc_context(_SETTINGS):
+            figure.savefig(content, format=form, metadata=metadata, bbox_inches="tight", pad_inches=0.08)
+        files.append(folder / f"{name}.{form}")
+        write_atomically(files[-1], content.getvalue())
+    return files
+
+
+def look(place: int) -> dict[str, Any]:
+    """Give colour, marker and line style of the series at a place, so that print without colour tells them apart."""
+    return {
+        "color": OKABE_ITO[place % len(OKABE_ITO)],
+        "marker": MARKERS[place % len(MARKERS)],
+        "linestyle": LINES[place % len(LINES)],
+    }
+
+
+def plain(text: str) -> str:
+    r"""Show a name as it is: a dollar sign begins no formula, and what cannot be printed is left out.
+
+    >>> plain("$5 mug")
+    '\\$5 mug'
+    """
+    return "".join(sign for sign in " ".join(text.split()) if sign.isprintable()).replace("$", r"\$")
+
+
+def shorten(text: str, most: int = 18) -> str:
+    """Cut a long name.
+
+    >>> shorten("a very long name of a class", 10)
+    'a very lo…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def legend_beside(axes: "Axes") -> None:
+    """Put the legend to the right of the axes, where it covers nothing."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+
+
+def legend_below(axes: "Axes") -> None:
+    """Put the legend below the axes, where it covers nothing."""
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=3, fontsize=8, frameon=False)
+
+
+def tidy(axes: "Axes", *, grid: bool = True) -> None:
+    """Take off the frame's upper and right side, and draw light lines behind the data."""
+    axes.spines[["top", "right"]].set_visible(False)
+    if grid:
+        axes.grid(True, color="#DDDDDD", linewidth=0.6)
+        axes.set_axisbelow(True)

@@ -1,0 +1,195 @@
+"""Features of both domains in the plane: every image a point, or every class an ellipse."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ...functional.checks import check_label_range, check_labels, check_pair
+from ..projection import project
+from .canvas import MARKERS, OKABE_ITO, legend_beside, new_figure, plain, save_figure, shorten
+from .ellipses import draw_class, hide_ticks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_CLASSES = 10  # that colours and markers can tell apart
+_MOST_POINTS = 1500  # of each domain; t-SNE of more takes minutes
+_TITLES = {"pca": "two main directions", "tsne": "t-SNE"}
+
+
+@dataclass(frozen=True)
+class DomainFeatures:
+    """Features of source and target rows with their classes.
+
+    Attributes:
+        source: Shape (n, d).
+        source_labels: Shape (n,).
+        target: Shape (m, d).
+        target_labels: Shape (m,).
+        classes: The names of the classes.
+    """
+
+    source: Tensor
+    source_labels: Tensor
+    target: Tensor
+    target_labels: Tensor
+    classes: Sequence[str]
+
+    def __post_init__(self) -> None:
+        check_pair(self.source, self.target, ("source", "target"))
+        for labels, rows, name in (
+            (self.source_labels, self.source, "source"),
+            (self.target_labels, self.target, "target"),
+        ):
+            check_labels(labels, rows, (f"{name}_labels", name))
+            check_label_range(labels, len(self.classes), f"{name}_labels")
+
+
+def write_feature_figures(stages: Mapping[str, DomainFeatures], folder: Path) -> list[Path]:
+    """Draw features of both domains, such as before and after training.
+
+    Args:
+        stages: Features by what they are of, such as {"before training": …, "after training (so)": …}.
+        folder: Where the files go; made if it is not there.
+
+    Returns:
+        pca, tsne and scatters, each as .png and .svg.
+    """
+    figures = {
+        "pca": point_figure(stages, "pca"),
+        "tsne": point_figure(stages, "tsne"),
+        "scatters": ellipse_figure(stages),
+    }
+    return [file for name, figure in figures.items() for file in save_figure(figure, folder, name)]
+
+
+def point_figure(stages: Mapping[str, DomainFeatures], how: str = "pca", seed: int = 0) -> "Figure":
+    """Show every row as a point, once by domain and once by class.
+
+    Args:
+        stages: Features by what they are of; each has a column.
+        how: "pca" or "tsne", see `project`.
+        seed: Seed of t-SNE.
+
+    Returns:
+        The figure: domains above, classes below (of many the ten that have most rows, the others grey).
+    """
+    _check_stages(stages)
+    figure = new_figure(4.0 * len(stages) + 1.6, 7.6)
+    panels = figure.subplots(2, len(stages), squeeze=False)
+    for column, (title, stage) in enumerate(stages.items()):
+        stage = _thin(stage)
+        points = torch.from_numpy(project(torch.cat([stage.source, stage.target]), how, seed))
+        source, target = points[: len(stage.source)], points[len(stage.source) :]
+        _by_domain(panels[0, column], source, target)
+        _by_class(panels[1, column], source, target, stage)
+        panels[0, column].set_title(plain(title), fontsize=10)
+    for line in panels:
+        legend_beside(line[-1])
+        for axes in line:
+            hide_ticks(axes)
+    figure.supxlabel(f"{_TITLES[how]} of the features, for each column its own", fontsize=9)
+    return figure
+
+
+def ellipse_figure(stages: Mapping[str, DomainFeatures]) -> "Figure":
+    """Show the scatter of each class as an ellipse of one standard deviation: source solid, target dashed.
+
+    Args:
+        stages: Features by what they are of; each has a column.
+
+    Returns:
+        The figure; of many classes the ten that have most rows.
+    """
+    _check_stages(stages)
+    figure = new_figure(4.2 * len(stages) + 1.2, 4.5)
+    panels = figure.subplots(1, len(stages), squeeze=False)[0]
+    for axes, (title, stage) in zip(panels, stages.items(), strict=True):
+        shown = _shown_classes(stage)
+        chosen = [torch.isin(labels, torch.tensor(shown)) for labels in (stage.source_labels, stage.target_labels)]
+        source, target = stage.source[chosen[0]], stage.target[chosen[1]]
+        points = torch.from_numpy(project(torch.cat([source, target])))
+        domains = (
+            (points[: len(source)], stage.source_labels[chosen[0]]),
+            (points[len(source) :], stage.target_labels[chosen[1]]),
+        )
+        for place, (plane, labels) in enumerate(domains):
+            for number, c in enumerate(shown):
+                draw_class(axes, plane[labels == c], _colour(number), str(number + 1), dashed=place == 1)
+        axes.autoscale_view()
+        axes.set_title(plain(title), fontsize=10)
+        hide_ticks(axes)
+    _class_legend(panels[-1], next(iter(stages.values())))
+    figure.supxlabel(
+        "features in their two main directions · solid: source · dashed: target · one standard deviation", fontsize=9
+    )
+    return figure
+
+
+def _by_domain(axes: "Axes", source: Tensor, target: Tensor) -> None:
+    for points, label, style in ((source, "source", (OKABE_ITO[0], "o")), (target, "target", (OKABE_ITO[1], "x"))):
+        axes.plot(
+            *points.T.numpy(), linestyle="", color=style[0], marker=style[1], markersize=3.5, alpha=0.6, label=label
+        )
+
+
+def _by_class(axes: "Axes", source: Tensor, target: Tensor, stage: DomainFeatures) -> None:
+    shown = _shown_classes(stage)
+    for points, labels, filled in ((source, stage.source_labels, False), (target, stage.target_labels, True)):
+        rest = points[~torch.isin(labels, torch.tensor(shown))]
+        axes.plot(*rest.T.numpy(), linestyle="", marker=".", markersize=2, color="#CCCCCC", zorder=1)
+        for number, c in enumerate(shown):
+            axes.plot(
+                *points[labels == c].T.numpy(),
+                linestyle="",
+                color=_colour(number),
+                marker=MARKERS[number % len(MARKERS)],
+                markersize=4.5,
+                markerfacecolor=_colour(number) if filled else "none",
+                markeredgewidth=0.7,
+                alpha=0.8,
+                label=plain(shorten(stage.classes[c])) if filled else None,
+            )
+    axes.set_xlabel("hollow: source · filled: target", fontsize=8)
+
+
+def _class_legend(axes: "Axes", stage: DomainFeatures) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=_colour(number), label=f"{number + 1} {plain(shorten(stage.classes[c]))}")
+        for number, c in enumerate(_shown_classes(stage))
+    ]
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+
+
+def _shown_classes(stage: DomainFeatures) -> list[int]:
+    """Choose the classes with most target rows, in their own order."""
+    counts = stage.target_labels.bincount(minlength=len(stage.classes))
+    present = (counts > 0) & (stage.source_labels.bincount(minlength=len(stage.classes)) > 0)
+    most = torch.argsort(counts, descending=True, stable=True)
+    chosen = [c for c in most.tolist() if present[c]][:_MOST_CLASSES]
+    return sorted(chosen)
+
+
+def _thin(stage: DomainFeatures) -> DomainFeatures:
+    """Keep rows at equal distances if they are too many to project."""
+    parts = []
+    for rows, labels in ((stage.source, stage.source_labels), (stage.target, stage.target_labels)):
+        kept = torch.linspace(0, len(rows) - 1, min(len(rows), _MOST_POINTS)).round().long()
+        parts += [rows[kept], labels[kept].long()]
+    return DomainFeatures(parts[0], parts[1], parts[2], parts[3], stage.classes)
+
+
+def _check_stages(stages: Mapping[str, DomainFeatures]) -> None:
+    if not stages:
+        raise ValueError("stages is empty: give features of at least one stage of training")
+
+
+def _colour(number: int) -> str:
+    return (*OKABE_ITO, "#B8A800", "#6A3D9A")[number % 10]

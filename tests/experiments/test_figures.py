@@ -211,7 +211,6 @@ def test_features_are_drawn_before_and_after(tmp_path: Path) -> None:
 
 def test_of_many_classes_ten_are_shown_and_small_ones_are_no_trouble() -> None:
     many = domain_features(classes=14, rows=4)
-    assert sum(f"class {c}" in texts(ellipse_figure({"all": many})).split("\n") for c in range(14)) == 0
     assert len(ellipse_figure({"all": many}).axes[0].get_legend().get_texts()) == 10
     single = domain_features(classes=3, rows=1)
     assert len(ellipse_figure({"all": single}).axes[0].patches) == 0

@@ -2,19 +2,17 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import torch
 
 from ..training import FitResult, method
 from .demo_text import describe
 from .digit_splits import draw_split
 from .digit_training import STEPS, fit_digits, new_model, settings_for
 from .figures import draw_pictures
+from .threads import one_thread
 
 __all__ = ["METHODS", "DemoProgress", "describe", "run_demo"]
 
@@ -67,7 +65,7 @@ def run_demo(
     folder = _make_folder(Path(out))
     accuracies: dict[str, list[float]] = {name: [] for name in names}
     shown: dict[str, FitResult] = {}  # the networks of the first split, for the pictures
-    with _one_thread():
+    with one_thread():
         for split in range(splits):
             data = draw_split(split, seed=seed)
             for name in names:
@@ -84,17 +82,6 @@ def run_demo(
         for name, values in accuracies.items()
     }
     return {"methods": summary, "seconds": time.perf_counter() - began, "pictures": [str(file) for file in pictures]}
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Compute on one thread: the networks are too small to share out, and sums in one order give the same result."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _check_methods(methods: Sequence[str]) -> list[str]:

@@ -55,7 +55,7 @@ def _draw_name(axes: "Axes", points: Tensor, colour: str, name: str, dashed: boo
         y,
         name,
         color=colour,
-        fontsize=8.5,
+        fontsize=9.5,
         fontweight="bold",
         fontstyle="italic" if dashed else "normal",
         ha="center",

@@ -254,3 +254,13 @@ def test_a_varied_setting_without_a_default_in_the_options_has_that_of_training(
     grid = replace(GRID, methods=("s+t", "so"), vary={"steps": [50, 200], "alpha1": [0.1, 1.0]})
     [one] = [row for row in table_json([make_record()], grid)["rows"] if row["method"] == "so"]
     assert one["values"] == {"steps": 200, "alpha1": None}
+
+
+def test_selection_and_frozen_networks_are_said() -> None:
+    records = make_records(replace(GRID, shifts=("A-W",), methods=("s+t", "so")))
+    for record in only(records, method="so"):
+        record["cell"].update(select="cv", frozen=True)
+    text = text_table(records, GRID)
+    assert "chosen by few-shot cross-validation on training images; in part settings were fixed beforehand" in text
+    assert "Networks stay as they are, in part: heads are trained on frozen features." in text
+    assert "frozen features" not in text_table(RECORDS, GRID)

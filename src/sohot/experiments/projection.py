@@ -30,8 +30,9 @@ def project(features: Tensor, how: str = "pca", seed: int = 0) -> "Plane":
 
     Example:
         >>> import torch
-        >>> project(torch.tensor([[0.0, 0.0], [2.0, 2.0]])).round(3).tolist()
-        [[-1.414, 0.0], [1.414, 0.0]]
+        >>> plane = project(torch.tensor([[0.0, 0.0, 0.0], [0.0, 3.0, 4.0]]))
+        >>> plane.shape, round(float(np.linalg.norm(plane[1] - plane[0])), 3)
+        ((2, 2), 5.0)
     """
     check_features(features, "features")
     check_finite(features, "features")

@@ -5,6 +5,7 @@ import sys
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePath
 from typing import Any
 
 from ..functional.checks import check_choice
@@ -108,12 +109,12 @@ def stable_ranges(name: str) -> dict[str, tuple[float, float]]:
 
 
 def backbone_label(backbone: str) -> str:
-    """Write a backbone as publications do.
+    """Write a backbone as publications do; one of somebody's own without the folder of its file.
 
-    >>> backbone_label("vgg16"), backbone_label("timm:resnet18")
-    ('VGG16', 'timm:resnet18')
+    >>> backbone_label("vgg16"), backbone_label("timm:resnet18"), backbone_label("/data/nets/mine.py:build")
+    ('VGG16', 'timm:resnet18', 'mine.py:build')
     """
-    return BACKBONES.get(backbone, backbone)
+    return BACKBONES.get(backbone, PurePath(backbone).name)
 
 
 def _read_row(entry: dict[str, Any], every_shift: set[str]) -> list[PublishedRow]:

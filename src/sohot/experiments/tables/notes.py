@@ -33,6 +33,7 @@ def write_notes(table: Mapping[str, Any], rows: Sequence[ResultRow], grid: "Grid
     return [
         _numbers(table),
         _selection(rows),
+        *_frozen(rows),
         *_failures(rows),
         *(_differences(table) if table["differences"] else []),
         *(_published(table, rows, grid) if grid.published else []),
@@ -54,6 +55,13 @@ def _selection(rows: Sequence[ResultRow]) -> str:
     rules = sorted({record["cell"].get("select", "none") for row in rows for record in row.done.values()} or {"none"})
     said = [_SELECTION.get(rule, f"settings were selected by {rule!r}") for rule in rules]
     return f"Selection: {'; in part '.join(said)}. Test images select nothing."
+
+
+def _frozen(rows: Sequence[ResultRow]) -> list[str]:
+    frozen = {bool(record["cell"].get("frozen")) for row in rows for record in row.done.values()}
+    if True not in frozen:
+        return []
+    return [f"Networks stay as they are{', in part' if False in frozen else ''}: heads are trained on frozen features."]
 
 
 def _failures(rows: Sequence[ResultRow]) -> list[str]:

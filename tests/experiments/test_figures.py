@@ -221,7 +221,22 @@ def test_bad_features_are_named() -> None:
     good = domain_features()
     with pytest.raises(ValueError, match="stages is empty"):
         point_figure({})
+    with pytest.raises(ValueError, match="stages must all have the same classes"):
+        ellipse_figure({"before": good, "after": domain_features(classes=4)})
+    apart = replace(good, source_labels=good.source_labels * 0, target_labels=good.target_labels * 0 + 1)
+    with pytest.raises(ValueError, match="stages must have a class with rows in both domains"):
+        point_figure({"before": apart})
     with pytest.raises(ValueError, match="target_labels must lie in 0 … 1"):
         replace(good, classes=["a", "b"], source_labels=good.source_labels.clamp(max=1))
     with pytest.raises(ValueError, match="source and target must have the same number of features"):
         replace(good, target=good.target[:, :2])
+
+
+def test_steps_at_which_training_had_no_finite_loss_are_left_out() -> None:
+    record = make_record("so", classes=CLASSES)
+    record["result"]["curve"] = {"step": [1, 2, 3], "cross_entropy": [1.0, None, 0.5], "alignment": [None, None, None]}
+    figure = curve_figure(collect([record], GRID), "A-W")
+    assert len(figure.axes) == 1
+    assert np.isfinite(figure.axes[0].lines[0].get_ydata()).all()
+    record["result"]["curve"] = {"step": [], "cross_entropy": []}
+    assert curve_figure(collect([record], GRID), "A-W") is None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 """Colours that colour-blind readers tell apart (Okabe and Ito), its yellow replaced by grey: it fades on white."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "p", "<")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)), (0, (3, 3)))
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--")
 

@@ -54,8 +54,10 @@ def _curves(row: ResultRow, shift: str, part: str) -> list[tuple[list[float], li
     found = []
     for (of, _), record in sorted(row.done.items()):
         curve = record["result"].get("curve") or {}
-        if of == shift and curve.get("step") and len(curve.get(part) or ()) == len(curve["step"]):
-            found.append((curve["step"], curve[part]))
+        points = list(zip(curve.get("step", ()), curve.get(part, ()), strict=False)) if of == shift else []
+        known = [(step, value) for step, value in points if value is not None]  # None stands for infinity
+        if known:
+            found.append(([step for step, _ in known], [value for _, value in known]))
     return found
 
 

@@ -79,7 +79,7 @@ def point_figure(stages: Mapping[str, DomainFeatures], how: str = "pca", seed: i
     Returns:
         The figure: domains above, classes below (of many the ten that have most rows, the others grey).
     """
-    _check_stages(stages)
+    stages, shown = _prepare(stages)
     figure = new_figure(4.0 * len(stages) + 1.6, 7.6)
     panels = figure.subplots(2, len(stages), squeeze=False)
     for column, (title, stage) in enumerate(stages.items()):
@@ -87,7 +87,7 @@ def point_figure(stages: Mapping[str, DomainFeatures], how: str = "pca", seed: i
         points = torch.from_numpy(project(torch.cat([stage.source, stage.target]), how, seed))
         source, target = points[: len(stage.source)], points[len(stage.source) :]
         _by_domain(panels[0, column], source, target)
-        _by_class(panels[1, column], source, target, stage)
+        _by_class(panels[1, column], source, target, stage, shown)
         panels[0, column].set_title(plain(title), fontsize=10)
     for line in panels:
         legend_beside(line[-1])
@@ -106,11 +106,10 @@ def ellipse_figure(stages: Mapping[str, DomainFeatures]) -> "Figure":
     Returns:
         The figure; of many classes the ten that have most rows.
     """
-    _check_stages(stages)
+    stages, shown = _prepare(stages)
     figure = new_figure(4.2 * len(stages) + 1.2, 4.5)
     panels = figure.subplots(1, len(stages), squeeze=False)[0]
     for axes, (title, stage) in zip(panels, stages.items(), strict=True):
-        shown = _shown_classes(stage)
         chosen = [torch.isin(labels, torch.tensor(shown)) for labels in (stage.source_labels, stage.target_labels)]
         source, target = stage.source[chosen[0]], stage.target[chosen[1]]
         points = torch.from_numpy(project(torch.cat([source, target])))
@@ -124,7 +123,7 @@ def ellipse_figure(stages: Mapping[str, DomainFeatures]) -> "Figure":
         axes.autoscale_view()
         axes.set_title(plain(title), fontsize=10)
         hide_ticks(axes)
-    _class_legend(panels[-1], next(iter(stages.values())))
+    _class_legend(panels[-1], next(iter(stages.values())), shown)
     figure.supxlabel(
         "features in their two main directions · solid: source · dashed: target · one standard deviation", fontsize=9
     )
@@ -138,8 +137,7 @@ def _by_domain(axes: "Axes", source: Tensor, target: Tensor) -> None:
         )
 
 
-def _by_class(axes: "Axes", source: Tensor, target: Tensor, stage: DomainFeatures) -> None:
-    shown = _shown_classes(stage)
+def _by_class(axes: "Axes", source: Tensor, target: Tensor, stage: DomainFeatures, shown: Sequence[int]) -> None:
     for points, labels, filled in ((source, stage.source_labels, False), (target, stage.target_labels, True)):
         rest = points[~torch.isin(labels, torch.tensor(shown))]
         axes.plot(*rest.T.numpy(), linestyle="", marker=".", markersize=2, color="#CCCCCC", zorder=1)
@@ -158,23 +156,39 @@ def _by_class(axes: "Axes", source: Tensor, target: Tensor, stage: DomainFeature
     axes.set_xlabel("hollow: source · filled: target", fontsize=8)
 
 
-def _class_legend(axes: "Axes", stage: DomainFeatures) -> None:
+def _class_legend(axes: "Axes", stage: DomainFeatures, shown: Sequence[int]) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
         Line2D([], [], color=_colour(number), label=f"{number + 1} {plain(shorten(stage.classes[c]))}")
-        for number, c in enumerate(_shown_classes(stage))
+        for number, c in enumerate(shown)
     ]
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
 
 
-def _shown_classes(stage: DomainFeatures) -> list[int]:
-    """Choose the classes with most target rows, in their own order."""
-    counts = stage.target_labels.bincount(minlength=len(stage.classes))
-    present = (counts > 0) & (stage.source_labels.bincount(minlength=len(stage.classes)) > 0)
-    most = torch.argsort(counts, descending=True, stable=True)
-    chosen = [c for c in most.tolist() if present[c]][:_MOST_CLASSES]
-    return sorted(chosen)
+def _prepare(stages: Mapping[str, DomainFeatures]) -> tuple[dict[str, DomainFeatures], list[int]]:
+    """Bring features to the CPU, and choose the classes to show: those with most target rows, in their own order."""
+    if not stages:
+        raise ValueError("stages is empty: give features of at least one stage of training")
+    ready = {title: _on_cpu(stage) for title, stage in stages.items()}
+    first = next(iter(ready.values()))
+    if any(list(stage.classes) != list(first.classes) for stage in ready.values()):
+        raise ValueError("stages must all have the same classes")
+    source, target = (
+        labels.bincount(minlength=len(first.classes)) for labels in (first.source_labels, first.target_labels)
+    )
+    most = torch.argsort(target, descending=True, stable=True).tolist()
+    shown = sorted([c for c in most if source[c] and target[c]][:_MOST_CLASSES])
+    if not shown:
+        raise ValueError("stages must have a class with rows in both domains")
+    return ready, shown
+
+
+def _on_cpu(stage: DomainFeatures) -> DomainFeatures:
+    features, labels = (stage.source, stage.target), (stage.source_labels, stage.target_labels)
+    source, target = (one.detach().cpu().float() for one in features)
+    source_labels, target_labels = (one.cpu().long() for one in labels)
+    return DomainFeatures(source, source_labels, target, target_labels, stage.classes)
 
 
 def _thin(stage: DomainFeatures) -> DomainFeatures:
@@ -182,13 +196,8 @@ def _thin(stage: DomainFeatures) -> DomainFeatures:
     parts = []
     for rows, labels in ((stage.source, stage.source_labels), (stage.target, stage.target_labels)):
         kept = torch.linspace(0, len(rows) - 1, min(len(rows), _MOST_POINTS)).round().long()
-        parts += [rows[kept], labels[kept].long()]
+        parts += [rows[kept], labels[kept]]
     return DomainFeatures(parts[0], parts[1], parts[2], parts[3], stage.classes)
-
-
-def _check_stages(stages: Mapping[str, DomainFeatures]) -> None:
-    if not stages:
-        raise ValueError("stages is empty: give features of at least one stage of training")
 
 
 def _colour(number: int) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..collecting import BASELINE, ResultRow, baseline_of, show_value
 from ..published import PublishedRow, backbone_label
-from ..statistics import paired_difference, summarise
+from ..statistics import PairedDifference, paired_difference, summarise
 from .canvas import legend_below, legend_beside, look, new_figure, plain, tidy
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _draw_gains(
     legend_beside(axes)
 
 
-def _gain(row: ResultRow, rows: Sequence[ResultRow], shift: str) -> Any:
+def _gain(row: ResultRow, rows: Sequence[ResultRow], shift: str) -> PairedDifference | None:
     other = baseline_of(row, rows)
     if other is None:
         return None

@@ -125,9 +125,9 @@ def _draw(axes: "Axes", values: Sequence[float], place: int) -> None:
         x = np.linspace(_EDGE, 1 - _EDGE, 400)
         density = beta.pdf(x, fit.a, fit.b) / scale
         axes.plot(x * scale, density, color="black", linewidth=1.4, label=f"Beta({fit.a:.2g}, {fit.b:.2g})")
-        top = max(top, min(float(density.max()), 3 * top))  # a density may rise without end at 0 and at 1
+        top = max(top, min(float(density.max()), 1.5 * top))  # a density may rise without end at 0 and at 1
     axes.set_ylim(0, 1.35 * top)
     axes.set_xlim(0, scale * 1.02)
     axes.axvline(1, color="black", linewidth=0.8, linestyle=":")
-    axes.legend(loc="upper left", fontsize=7.5, frameon=False)
+    axes.legend(loc="upper left", fontsize=7.5, facecolor="white", framealpha=0.9, edgecolor="none")
     tidy(axes, grid=False)

@@ -45,7 +45,7 @@ def confusion_figure(confusion: Sequence[Sequence[int]], names: Sequence[str], t
     totals = counts.sum(1, keepdims=True)
     shares: NDArray[np.float64] = 100 * np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
     classes = len(names)
-    side = min(12.0, max(2.2, 0.27 * classes))
+    side = min(9.0, max(2.2, 0.27 * classes))
     figure = new_figure(side + 3.2, side + 1.9)
     axes = figure.subplots()
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=100, interpolation="nearest")

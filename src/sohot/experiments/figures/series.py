@@ -167,6 +167,7 @@ def _log_axis(axes: "Axes", values: Sequence[float]) -> None:
     positive = [value for value in values if value > 0]
     if positive and min(values) <= 0:
         axes.set_xscale("symlog", linthresh=min(positive))
+        axes.set_xlim(-0.3 * min(positive), 1.6 * max(positive))
     elif positive:
         axes.set_xscale("log")
 

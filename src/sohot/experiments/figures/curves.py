@@ -39,7 +39,7 @@ def curve_figure(rows: Sequence[ResultRow], shift: str) -> "Figure | None":
                 _draw(axes, _curves(row, shift, part), plain(row.label), place)
         axes.set_ylabel(_PARTS[part])
         axes.set_xlabel("step")
-        if axes.dataLim.y0 > 0:
+        if axes.dataLim.y1 > 10 * axes.dataLim.y0 > 0:  # labels of less than a decade are hard to read
             axes.set_yscale("log")
         tidy(axes)
         if part == parts[0]:

@@ -120,6 +120,49 @@ def info(run: Run, json: Json = False) -> None:
 
 
 @app.command()
+def features(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Class folders of images, or a known data set.")],
+    out: Annotated[Path, typer.Option("--out", help="File of features to write, .npz.", show_default=False)],
+    backbone: Annotated[str, typer.Option("--backbone", help="Network that makes the features.")] = "lite0",
+    weights: Annotated[Path | None, typer.Option("--weights", help="File of its weights.", show_default=False)] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="The data set in DIR, as office31; its domains are kept apart.")
+    ] = None,
+    tap: Annotated[str | None, typer.Option("--tap", help="before-relu, after-relu or output.")] = None,
+    image_size: Annotated[int | None, typer.Option("--image-size", help="Side of the images.")] = None,
+    channels: Annotated[int, typer.Option("--channels", help="3 (colour) or 1 (grey, depth).")] = 3,
+    device: Device = "auto",
+    workers: Workers = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Let images pass a network once and keep its features in one file, for `sohot fit-features` and for scikit-learn.
+
+    Images that cannot be read are listed and skipped.
+
+    For example:
+
+        sohot features photos --backbone lite0 --out photos.npz
+    """
+    from .features import make_features
+
+    make_features(
+        folder,
+        out,
+        backbone=backbone,
+        weights=weights,
+        dataset=dataset,
+        tap=tap,
+        image_size=image_size,
+        channels=channels,
+        device=device,
+        workers=workers,
+        quiet=quiet,
+        json=json,
+    )
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the pictures and the table.")] = Path("sohot-demo"),
     splits: Annotated[int, typer.Option("--splits", min=1, help="Random choices of the labelled images.")] = 3,

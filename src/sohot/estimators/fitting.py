@@ -1,0 +1,111 @@
+"""Between arrays of float64 and the stacked trainer: problems out of rows, and fits that take raw rows."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ..stacked import FeatureProblem, HeadSettings, StackedFit
+from .domains import Features, TrainingRows
+
+Offset = npt.NDArray[np.float64]
+
+
+class Problems(NamedTuple):
+    """The training rows as the trainer wants them: float32, moved by a constant so that nothing is lost by it.
+
+    Attributes:
+        source: Source rows.
+        source_labels: Their classes.
+        target: Target rows.
+        target_labels: Their classes.
+        num_classes: Number of classes.
+        offsets: What was subtracted from the rows of "source" and "target".
+    """
+
+    source: Tensor
+    source_labels: Tensor
+    target: Tensor
+    target_labels: Tensor
+    num_classes: int
+    offsets: dict[str, Offset]
+
+    def problem(self, target_rows: npt.NDArray[np.int64] | None = None) -> FeatureProblem:
+        """Give the problem with all target rows, or with some of them."""
+        if target_rows is None:
+            return FeatureProblem(self.source, self.source_labels, self.target, self.target_labels, self.num_classes)
+        rows = torch.from_numpy(target_rows)
+        return FeatureProblem(
+            self.source, self.source_labels, self.target, self.target_labels[rows], self.num_classes, target_rows=rows
+        )
+
+    def restored(self, fit: StackedFit) -> StackedFit:
+        """Make a fit take raw rows, on the CPU in float64: one row or many, the numbers are the same."""
+        tensors, config = fit.state()
+        tensors = {name: x.double() if x.is_floating_point() else x for name, x in tensors.items()}
+        for domain, offset in self.offsets.items():
+            if (name := f"{domain}.mean") in tensors:
+                tensors[name] += torch.from_numpy(offset)
+        return StackedFit.from_state(tensors, config)
+
+
+def make_problems(rows: TrainingRows) -> Problems:
+    """Bring training rows to the trainer's form. One domain alone stands in both places; method "t" sees it once."""
+    one = rows.source if len(rows.source) else rows.target
+    labels = rows.source_labels if len(rows.source) else rows.target_labels
+    both = (one, one) if rows.one_domain else (rows.source, rows.target)
+    numbers = (labels, labels) if rows.one_domain else (rows.source_labels, rows.target_labels)
+    offsets = _offsets(*both)
+    source, target = (_moved(x, offset) for x, offset in zip(both, offsets, strict=True))
+    return Problems(
+        source,
+        torch.tensor(numbers[0]),
+        target,
+        torch.tensor(numbers[1]),
+        len(rows.classes),
+        dict(zip(("source", "target"), offsets, strict=True)),
+    )
+
+
+def _offsets(source: Features, target: Features) -> tuple[Offset, Offset]:
+    """Give the mean of all rows; the domains keep their distance where they have the same features."""
+    means = source.mean(axis=0, dtype=np.float64), target.mean(axis=0, dtype=np.float64)
+    if source.shape[1] != target.shape[1]:
+        return means
+    share = len(target) / (len(source) + len(target))
+    pooled = (1 - share) * means[0] + share * means[1]
+    return pooled, pooled
+
+
+def _moved(x: Features, offset: Offset) -> Tensor:
+    return torch.from_numpy((x - offset).astype(np.float32))
+
+
+def choose_device(name: str | torch.device) -> torch.device:
+    """Understand `device`: "auto" for a GPU where there is one, or what torch calls a device.
+
+    >>> choose_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(name)
+    except (RuntimeError, TypeError):
+        raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or another device of torch, got {name!r}") from None
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={name!r}: there is no such device here")
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Turn numpy's numbers, which a grid search brings, into Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def one_domain_settings(settings: HeadSettings) -> HeadSettings:
+    """Give the settings of a plain classifier: one stream, nothing to align."""
+    values = {**settings.as_json(), "method": "t", "orders": None, "sigma1": 0.0}
+    return HeadSettings.from_json({**values, "streams": "shared", "heads": "shared"})

@@ -94,6 +94,8 @@ class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"sample_domain": True}
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"sample_domain": True}
 
     def __init__(self, estimator: Any, trains_on: str = "both") -> None:
         self.estimator = estimator

@@ -45,6 +45,11 @@ class Candidate(NamedTuple):
     estimator: SoHoTClassifier
 
     @property
+    def separate(self) -> bool:
+        """Whether domains with features of their own can be given."""
+        return self.settings.streams == "separate" or not self.settings.resolved_method().uses_source
+
+    @property
     def simplicity(self) -> tuple[float, ...]:
         """Gives the order in which equals are preferred: nothing aligned, then whole domains, then fewer orders, …."""
         method = self.settings.resolved_method()

@@ -87,9 +87,15 @@ class SoHoTClassifierCV(FeatureClassifier):
             self.cv_results_, self.best_score_ = {}, float("nan")
             self.reason_ = "the labelled rows are of one domain: nothing to align, and nothing to choose by"
         else:
+            if self.target_stream_ is not None:
+                candidates = [one for one in candidates if one.separate]
+            if not candidates:
+                raise ValueError("the domains have different features, and no candidate has streams='separate'")
             folds = shot_folds(rows.target, rows.target_labels, self.folds)
             right = self._right(rows, folds, candidates, choose_device(base.device))
             self.cv_results_ = results_table(candidates, folds, right)
+            if np.isnan(self.cv_results_["mean_test_score"]).all():
+                raise ValueError("every candidate diverged: lower learning_rate, sigma1 or sigma2")
             place = int(np.nanargmax(self.cv_results_["mean_test_score"]))  # the first, and so the simplest, of equals
             best, self.best_score_ = candidates[place], float(self.cv_results_["mean_test_score"][place])
             self.reason_ = explain(self.cv_results_, place)

@@ -36,7 +36,7 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
     __metadata_request__predict_log_proba: ClassVar[Routed] = {"sample_domain": True}
     __metadata_request__decision_function: ClassVar[Routed] = {"sample_domain": True}
     __metadata_request__transform: ClassVar[Routed] = {"sample_domain": True}
-    __metadata_request__score: ClassVar[Routed] = {"sample_domain": True}
+    __metadata_request__score: ClassVar[Routed] = {"sample_domain": True, "allow_source": UNUSED}
 
     classes_: Labels
     fit_: StackedFit
@@ -100,8 +100,24 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
         """Give the features that were aligned: what each row's stream makes of it. See `predict`."""
         return self._run(X, sample_domain, StackedFit.transform)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, sample_domain: Any = None) -> float:  # noqa: N803
-        """Give the share of rows classified correctly; see `predict`."""
+    def score(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Any = None,
+        sample_domain: Any = None,
+        *,
+        allow_source: bool = True,  # noqa: ARG002
+    ) -> float:
+        """Give the share of rows classified correctly.
+
+        Args:
+            X: Features (rows, features).
+            y: Their labels.
+            sample_weight: Weight of each row.
+            sample_domain: As in `predict`.
+            allow_source: Scorers of skada pass it; source rows are always welcome here.
+        """
         return float(accuracy_score(y, self.predict(X, sample_domain), sample_weight=sample_weight))
 
     def _logits(self, X: Any, sample_domain: Any) -> Features:  # noqa: N803

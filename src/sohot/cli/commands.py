@@ -162,6 +162,82 @@ def features(
     )
 
 
+@app.command("fit-features")
+def fit_features(
+    source: Annotated[Path, typer.Option("--source", help="Features of the source, .npz.", show_default=False)],
+    target: Annotated[Path, typer.Option("--target", help="Features of the target, .npz.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for the model, the report and predictions.", show_default=False)
+    ],
+    test: Annotated[
+        Path | None, typer.Option("--test", help="Features of target images to test on.", show_default=False)
+    ] = None,
+    shots: Annotated[
+        int | None, typer.Option("--shots", min=1, help="Train on this many target rows per class, test on the rest.")
+    ] = None,
+    source_domain: Annotated[
+        str | None, typer.Option("--source-domain", help="Domain in --source, where it holds several.")
+    ] = None,
+    target_domain: Annotated[
+        str | None, typer.Option("--target-domain", help="Domain in --target and --test, where they hold several.")
+    ] = None,
+    method: Annotated[
+        str, typer.Option("--method", help="As in `sohot fit`; auto chooses by leave-one-shot-out on the target rows.")
+    ] = "so",
+    orders: Annotated[str | None, typer.Option("--orders", help="Orders in place of the method's, as 2,3.")] = None,
+    sigma1: Annotated[str | None, typer.Option("--sigma1", help="Weight of the scatters, or one per order.")] = None,
+    sigma2: Annotated[float | None, typer.Option("--sigma2", help="Weight of the means.")] = None,
+    estimator: Annotated[str | None, typer.Option("--estimator", help="plugin or unbiased.")] = None,
+    streams: Annotated[str | None, typer.Option("--streams", help="shared or separate.")] = None,
+    heads: Annotated[str | None, typer.Option("--heads", help="shared or coupled.")] = None,
+    hidden: Annotated[int | None, typer.Option("--hidden", help="Size of a hidden layer; none without it.")] = None,
+    components: Annotated[int | None, typer.Option("--components", help="Principal axes that are kept.")] = None,
+    norm_bound: Annotated[float | None, typer.Option("--norm-bound", help="Bound τ on the squared norm.")] = None,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="Highest learning rate.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="Steps to train.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the shots and of the network.")] = 0,
+    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out classes of one domain only.")] = False,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Train a classifier on features that `sohot features` has made, in seconds, and test it.
+
+    For example:
+
+        sohot fit-features --source photos.npz --target sketches.npz --shots 3 --method auto --out heads/first
+    """
+    from .features import fit_feature_files
+
+    settings = {
+        "method": method,
+        "orders": orders,
+        "sigma1": sigma1,
+        "sigma2": sigma2,
+        "estimator": estimator,
+        "streams": streams,
+        "heads": heads,
+        "hidden": hidden,
+        "components": components,
+        "norm_bound": norm_bound,
+        "learning_rate": learning_rate,
+        "steps": steps,
+    }
+    fit_feature_files(
+        source,
+        target,
+        out,
+        test=test,
+        source_domain=source_domain,
+        target_domain=target_domain,
+        shots=shots,
+        seed=seed,
+        leave_out=leave_out,
+        device=device,
+        settings=settings,
+        json=json,
+    )
+
+
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the pictures and the table.")] = Path("sohot-demo"),

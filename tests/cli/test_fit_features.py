@@ -1,0 +1,113 @@
+"""`sohot fit-features`: from files of features to a classifier in a folder."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import Ended
+from two_domains import two_domains
+
+from sohot import SoHoTClassifier
+from sohot.estimators.feature_file import FeatureSet, write_features
+
+DATA = two_domains(shots=8)
+NAMES = ("bike", "mug", "=pen")
+
+
+def as_features(X: np.ndarray, y: np.ndarray, domain: str) -> FeatureSet:
+    files = tuple(f"{NAMES[label]}/{row}.jpg" for row, label in enumerate(y))
+    contents = tuple(f"{domain} {row}" for row in range(len(y)))
+    zeros = np.zeros(len(y), dtype=np.int64)
+    return FeatureSet(X.astype(np.float32), y, NAMES, files, contents, zeros, (domain,), {"backbone": "made up"})
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    source = DATA.sample_domain > 0
+    tables = {
+        "source": (DATA.X[source], DATA.y[source]),
+        "target": (DATA.X[~source], DATA.y[~source]),
+        "test": (DATA.test, DATA.test_labels),
+    }
+    for name, (X, y) in tables.items():
+        write_features(tmp_path / f"{name}.npz", as_features(X, y, name))
+    return {name: tmp_path / f"{name}.npz" for name in tables}
+
+
+def call(files: dict[str, Path]) -> tuple[object, ...]:
+    return ("fit-features", "--source", files["source"], "--target", files["target"], "--device", "cpu")
+
+
+def test_shots_train_and_the_rest_tests(sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path) -> None:
+    ended = sohot(*call(files), "--shots", 3, "--steps", 40, "--out", tmp_path / "out")
+    assert ended.code == 0
+    assert "mean of classes (macro)" in ended.out
+    report = json.loads((tmp_path / "out" / "report.json").read_bytes())
+    assert report["accuracy"]["rows"] == 15
+    assert report["data"]["target"] == {"rows": 9}
+    lines = (tmp_path / "out" / "predictions.csv").read_text().splitlines()
+    assert len(lines) == 16
+    assert lines[0] == "file,label,probability"
+
+
+def test_the_model_that_is_kept_is_the_one_that_was_tested(
+    sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    ended = sohot(*call(files), "--test", files["test"], "--method", "so+zeta", "--steps", 40, "--out", out, "--json")
+    assert ended.json == json.loads((out / "report.json").read_bytes())
+    model = SoHoTClassifier.load(out / "model.safetensors")
+    names = np.asarray(NAMES)[DATA.test_labels]
+    assert ended.json["accuracy"]["micro"] == model.score(DATA.test.astype(np.float32), names)
+    assert ended.json["accuracy"]["rows"] == 90
+    assert set(ended.json["class_weights"]) == {"means", "order2"}
+    per_class = ended.json["accuracy"]["per_class"]
+    assert per_class["mug"] == np.mean(model.predict(DATA.test[DATA.test_labels == 1]) == "mug")
+
+
+def test_auto_chooses_by_the_target_rows_and_says_why(
+    sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path
+) -> None:
+    ended = sohot(*call(files), "--shots", 2, "--method", "auto", "--steps", 5, "--out", tmp_path / "out", "--json")
+    assert ended.code == 0
+    assert "held-out target rows" in ended.err
+    assert ended.json["chosen"]["trials"] == 24
+    assert ended.json["chosen"]["settings"]["method"] in ("s+t", "m", "so", "so+zeta", "so+to+fo+zeta")
+
+
+def test_domains_of_one_file(sohot: Callable[..., Ended], tmp_path: Path) -> None:
+    whole = as_features(DATA.X, DATA.y, "photos")
+    domains = (DATA.sample_domain < 0).astype(np.int64)
+    write_features(
+        tmp_path / "all.npz", FeatureSet(**{**vars(whole), "domains": domains, "domain_names": ("photos", "art")})
+    )
+    named = ("--source-domain", "photos", "--target-domain", "art", "--shots", 3, "--steps", 5)
+    one = {"source": tmp_path / "all.npz", "target": tmp_path / "all.npz"}
+    ended = sohot(*call(one), *named, "--out", tmp_path / "out", "--json")
+    assert ended.json["data"]["source"] == {"rows": 45}
+    assert ended.json["accuracy"]["rows"] == 15
+    ended = sohot(*call(one), "--source-domain", "clay", "--out", tmp_path / "other")
+    assert (ended.code, "there is no domain 'clay'" in ended.err) == (2, True)
+
+
+def test_bad_calls_end_in_a_sentence(sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.tex").touch()
+    out = ("--out", tmp_path / "out")
+    calls = {
+        "no such file of features": ({**files, "source": tmp_path / "none.npz"}, out),
+        "9 shots per class": (files, ("--shots", 9, *out)),
+        "holds other files (thesis.tex": (files, ("--out", tmp_path / "taken")),
+        "is a file, not a folder": (files, ("--out", files["source"])),
+        "method must be one of": (files, ("--method", "svm", *out)),
+        "--sigma1 must be": (files, ("--sigma1", "much", *out)),
+        "sigma1 must hold one number for each": (files, ("--sigma1", "1,2", *out)),
+        "streams must be one of": (files, ("--streams", "both", *out)),
+    }
+    for sentence, (paths, rest) in calls.items():
+        ended = sohot(*call(paths), *rest)
+        assert ended.code == 2, sentence
+        assert sentence in ended.err
+        assert not (tmp_path / "out").exists()

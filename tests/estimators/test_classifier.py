@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+import torch
 from sklearn.base import clone
 from two_domains import two_domains
 
@@ -135,6 +136,7 @@ def test_domains_with_features_of_their_own() -> None:
     assert classifier.score(DATA.X[SOURCE], DATA.y[SOURCE], sample_domain=1) > 0.9
     with pytest.raises(ValueError, match="X has 6 features, but TargetStream is expecting 9"):
         classifier.predict(DATA.test)
+    assert len(classifier.predict((DATA.test @ turn).tolist(), sample_domain=-1)) == len(DATA.test)
     with pytest.raises(ValueError, match="one domain at a time"):
         classifier.predict(DATA.X, sample_domain=DATA.sample_domain)
     with pytest.raises(ValueError, match="streams='separate'"):
@@ -266,6 +268,23 @@ def test_bad_calls_end_in_a_sentence() -> None:
 def test_divergence_is_told() -> None:
     with warnings.catch_warnings(), pytest.raises(sohot.training.Diverged, match="lower learning_rate"):
         fitted(optimizer="sgd", learning_rate=1e12, steps=60)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_a_gpu_finds_the_same() -> None:
+    assert_same(fitted(), fitted(device="cuda"), 1e-3)
+
+
+def test_any_machine_has_an_automatic_device() -> None:
+    assert fitted(device="auto", steps=60).score(DATA.test, DATA.test_labels) > 0.6
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="no such device"):
+            fitted(device="cuda")
+
+
+def test_lists_are_rows_too() -> None:
+    classifier = fitted(streams="separate")
+    assert classifier.predict(DATA.test[:2].tolist(), sample_domain=[1, -1]).shape == (2,)
 
 
 def test_the_name_is_there_without_a_heavy_import() -> None:

@@ -1,136 +1,128 @@
-"""`sohot features` and `sohot fit-features`: features once, classifiers on them often."""
+"""`sohot features` and `sohot fit-features`: what they take. What they do is imported when they are called."""
 
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated
 
-from ..data.names import printable
-from ..estimators.extraction import extract, find_domains
-from ..estimators.feature_file import FeatureSet, read_features, write_features
-from ..estimators.feature_run import AUTO, fit_features, require_new_folder
-from ..estimators.feature_split import split_features
-from ..runs.labels_csv import require_writable
-from ..runs.options import convert
-from ..runs.training_inputs import choose_device
-from ..stacked import HeadSettings
-from ..streams import create_backbone
-from ..streams.registry import find_builder
-from ..training.randomness import reproducible
-from .output import percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
-from .watching import bar
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Workers = Annotated[int | None, typer.Option("--workers", min=0, help="Threads that read images.")]
 
 
-def make_features(
-    folder: Path,
-    out: Path,
-    *,
-    backbone: str,
-    weights: Path | None,
-    dataset: str | None,
-    tap: str | None,
-    image_size: int | None,
-    channels: int,
-    device: str,
-    workers: int | None,
-    quiet: bool,
-    json: bool,
+def features(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Class folders of images, or a known data set.")],
+    out: Annotated[Path, typer.Option("--out", help="File of features to write, .npz.", show_default=False)],
+    backbone: Annotated[str, typer.Option("--backbone", help="Network that makes the features.")] = "lite0",
+    weights: Annotated[Path | None, typer.Option("--weights", help="File of its weights.", show_default=False)] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="The data set in DIR, as office31; its domains are kept apart.")
+    ] = None,
+    tap: Annotated[str | None, typer.Option("--tap", help="before-relu, after-relu or output.")] = None,
+    image_size: Annotated[int | None, typer.Option("--image-size", help="Side of the images.")] = None,
+    channels: Annotated[int, typer.Option("--channels", help="3 (colour) or 1 (grey, depth).")] = 3,
+    device: Device = "auto",
+    workers: Workers = None,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
-    """Extract the features of all images below a folder into one file."""
-    if out.suffix != ".npz":
-        raise ValueError(f"--out {out} must end in .npz")
-    require_writable(out)
-    find_builder(backbone)
-    where = choose_device(device)
-    with results_only(), bar(quiet) as progress:
-        domains, left_out = find_domains(folder, dataset, workers, progress)
-        say_left_out(left_out)
-        with reproducible(0, "cpu"):  # of a network without trained weights too, the same features every time
-            network = create_backbone(
-                backbone,
-                weights=weights,
-                channels=channels,
-                tap=tap,
-                dropout="none",
-                size=image_size,
-            )
-        if not network.pretrained:
-            say(f"note: {backbone} has no trained weights here; its features are random")
-        found = extract(domains, network, device=where, workers=workers, progress=progress)
-    write_features(out, found)
-    result = {
-        "out": str(out),
-        "rows": len(found),
-        "features": found.features.shape[1],
-        "classes": list(found.classes),
-        "domains": {name: len(images) for name, images in domains.items()},
-        "network": found.network,
-        "left_out": [{"path": printable(one.path), "reason": one.reason} for one in left_out],
-    }
-    if json:
-        print_json(result)
-        return
-    several = f" in {len(domains)} domains" if len(domains) > 1 else ""
-    print_text(f"{out}: {len(found)} rows of {found.features.shape[1]} features, {len(found.classes)} classes{several}")
+    """Let images pass a network once and keep its features in one file, for `sohot fit-features` and for scikit-learn.
+
+    Images that cannot be read are listed and skipped.
+
+    For example:
+
+        sohot features photos --backbone lite0 --out photos.npz
+    """
+    from .feature_files import make_features
+
+    make_features(
+        folder,
+        out,
+        backbone=backbone,
+        weights=weights,
+        dataset=dataset,
+        tap=tap,
+        image_size=image_size,
+        channels=channels,
+        device=device,
+        workers=workers,
+        quiet=quiet,
+        json=json,
+    )
 
 
-def fit_feature_files(
-    source: Path,
-    target: Path,
-    out: Path,
-    *,
-    test: Path | None,
-    source_domain: str | None,
-    target_domain: str | None,
-    shots: int | None,
-    seed: int,
-    leave_out: bool,
-    device: str,
-    settings: dict[str, Any],
-    json: bool,
+def fit_features(
+    source: Annotated[Path, typer.Option("--source", help="Features of the source, .npz.", show_default=False)],
+    target: Annotated[Path, typer.Option("--target", help="Features of the target, .npz.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for the model, the report and predictions.", show_default=False)
+    ],
+    test: Annotated[
+        Path | None, typer.Option("--test", help="Features of target images to test on.", show_default=False)
+    ] = None,
+    shots: Annotated[
+        int | None, typer.Option("--shots", min=1, help="Train on this many target rows per class, test on the rest.")
+    ] = None,
+    source_domain: Annotated[
+        str | None, typer.Option("--source-domain", help="Domain in --source, where it holds several.")
+    ] = None,
+    target_domain: Annotated[
+        str | None, typer.Option("--target-domain", help="Domain in --target and --test, where they hold several.")
+    ] = None,
+    method: Annotated[
+        str, typer.Option("--method", help="As in `sohot fit`; auto chooses by leave-one-shot-out on the target rows.")
+    ] = "so",
+    orders: Annotated[str | None, typer.Option("--orders", help="Orders in place of the method's, as 2,3.")] = None,
+    sigma1: Annotated[str | None, typer.Option("--sigma1", help="Weight of the scatters, or one per order.")] = None,
+    sigma2: Annotated[float | None, typer.Option("--sigma2", help="Weight of the means.")] = None,
+    estimator: Annotated[str | None, typer.Option("--estimator", help="plugin or unbiased.")] = None,
+    streams: Annotated[str | None, typer.Option("--streams", help="shared or separate.")] = None,
+    heads: Annotated[str | None, typer.Option("--heads", help="shared or coupled.")] = None,
+    hidden: Annotated[int | None, typer.Option("--hidden", help="Size of a hidden layer; none without it.")] = None,
+    components: Annotated[int | None, typer.Option("--components", help="Principal axes that are kept.")] = None,
+    norm_bound: Annotated[float | None, typer.Option("--norm-bound", help="Bound τ on the squared norm.")] = None,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="Highest learning rate.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="Steps to train.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the shots and of the network.")] = 0,
+    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out classes of one domain only.")] = False,
+    device: Device = "auto",
+    json: Json = False,
 ) -> None:
-    """Train a classifier on files of features, test it, and print its accuracy."""
-    require_new_folder(out)
-    given = {name: value for name, value in settings.items() if value is not None}
-    method = given.pop("method")
-    hints = get_type_hints(HeadSettings)
-    values = {
-        one.name: convert(one, hints[one.name], given[one.name]) for one in fields(HeadSettings) if one.name in given
+    """Train a classifier on features that `sohot features` has made, in seconds, and test it.
+
+    For example:
+
+        sohot fit-features --source photos.npz --target sketches.npz --shots 3 --method auto --out heads/first
+    """
+    from .feature_files import fit_feature_files
+
+    settings = {
+        "method": method,
+        "orders": orders,
+        "sigma1": sigma1,
+        "sigma2": sigma2,
+        "estimator": estimator,
+        "streams": streams,
+        "heads": heads,
+        "hidden": hidden,
+        "components": components,
+        "norm_bound": norm_bound,
+        "learning_rate": learning_rate,
+        "steps": steps,
     }
-    if method != AUTO:
-        HeadSettings(method=method, **values)  # says what is wrong before the files are read
-    params = {**values, "method": method, "random_state": seed, "device": choose_device(device).type}
-    found = split_features(
-        _open(source, source_domain),
-        _open(target, target_domain),
-        None if test is None else _open(test, target_domain),
+    fit_feature_files(
+        source,
+        target,
+        out,
+        test=test,
+        source_domain=source_domain,
+        target_domain=target_domain,
         shots=shots,
         seed=seed,
         leave_out=leave_out,
-        any_network=values.get("streams") == "separate",
+        device=device,
+        settings=settings,
+        json=json,
     )
-    rows = {"source": found.source, "target": found.target, "test": found.test}
-    say(f"{len(found.classes)} classes; " + ", ".join(f"{name}: {len(x or ())} rows" for name, x in rows.items()))
-    for note in found.notes:
-        say(f"note: {note}")
-    report = fit_features(found, out, params)
-    if report["chosen"] is not None:
-        say(f"chosen of {report['chosen']['trials']}: {report['chosen']['reason']}")
-    if json:
-        print_json(report)
-        return
-    accuracy = report["accuracy"]
-    if accuracy is not None:
-        print_accuracy(accuracy)
-    result = "" if accuracy is None else f", accuracy {percent(accuracy['micro'])} %"
-    print_text(f"{report['method']}: trained in {report['training_seconds']:.1f} s{result}, model in {out}")
-
-
-def _open(file: Path, domain: str | None) -> FeatureSet:
-    """Read a file of features, or one domain of it."""
-    found = read_features(file)
-    if domain is None:
-        return found
-    try:
-        return found.domain(domain)
-    except ValueError as error:
-        raise ValueError(f"{file}: {error}") from None

@@ -189,7 +189,7 @@ class SoHoTClassifier(FeatureClassifier):
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the fitted classifier to one file of plain tensors (safetensors), without pickle; see `load`."""
-        check_is_fitted(self)
+        check_is_fitted(self, "fit_")
         about = {name: getattr(self, name) for name in _ABOUT}
         columns = {"X": self, "target": self.target_stream_}
         names = {key: getattr(one, "feature_names_in_", None) for key, one in columns.items()}

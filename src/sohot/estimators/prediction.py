@@ -15,7 +15,7 @@ from sklearn.base import (  # type: ignore[import-untyped]
 )
 from sklearn.metrics import accuracy_score  # type: ignore[import-untyped]
 from sklearn.utils.metadata_routing import UNUSED  # type: ignore[import-untyped]
-from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
+from sklearn.utils.validation import _num_samples, check_is_fitted  # type: ignore[import-untyped]
 
 from ..stacked import StackedFit
 from .domains import Features, Labels, TrainingRows, divide, pair, read_domains
@@ -125,20 +125,17 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
 
     def _run(self, X: Any, sample_domain: Any, what: Callable[..., torch.Tensor]) -> Features:  # noqa: N803
         """Send each row through the stream of its domain."""
-        check_is_fitted(self)
+        check_is_fitted(self, "fit_")
         x, is_source = self._rows(X, sample_domain)
-        wide: npt.NDArray[np.float64] = x.astype(np.float64)  # a copy: torch would warn of memory it must not write to
-        streams = self.fit_.preparations
-        if not is_source.any() or "source" not in streams:
-            found: Features = what(self.fit_, torch.from_numpy(wide), "target").numpy()
-        else:
-            found = np.empty((len(x), 0))
-            for domain, rows in (("source", is_source), ("target", ~is_source)):
-                if rows.any():
-                    own = what(self.fit_, torch.from_numpy(wide[rows]), domain).numpy()
-                    found = np.empty((len(x), own.shape[1])) if not found.shape[1] else found
-                    found[rows] = own
-        return found.astype(x.dtype, copy=False)
+        wide = torch.from_numpy(x.astype(np.float64))  # a copy: torch would warn of memory it must not write to
+        if "source" not in self.fit_.preparations:  # one domain was learned from, and its stream serves all rows
+            is_source = np.zeros(len(x), dtype=bool)
+        parts = {"source": np.flatnonzero(is_source), "target": np.flatnonzero(~is_source)}
+        found = {domain: what(self.fit_, wide[rows], domain).numpy() for domain, rows in parts.items() if len(rows)}
+        together = np.empty((len(x), next(iter(found.values())).shape[1]))
+        for domain, own in found.items():
+            together[parts[domain]] = own
+        return together.astype(x.dtype, copy=False)
 
     def _rows(self, X: Any, sample_domain: Any) -> tuple[Features, npt.NDArray[np.bool_]]:  # noqa: N803
         """Check rows; where the domains have features of their own, by the domain the rows are of."""
@@ -146,7 +143,7 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
             x = read_table(self, X, reset=False)
             domains = read_domains(sample_domain, len(x))
         else:
-            domains = None if sample_domain is None else read_domains(sample_domain, X.shape[0])
+            domains = None if sample_domain is None else read_domains(sample_domain, _num_samples(X))
             all_source = domains is not None and bool((domains > 0).all())
             if domains is not None and not all_source and (domains > 0).any():
                 raise ValueError("the domains have different features: give rows of one domain at a time")

@@ -1,0 +1,136 @@
+"""What `sohot features` and `sohot fit-features` do: features once, classifiers on them often."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from ..data.names import printable
+from ..estimators.extraction import extract, find_domains
+from ..estimators.feature_file import FeatureSet, read_features, write_features
+from ..estimators.feature_run import AUTO, fit_features, require_new_folder
+from ..estimators.feature_split import split_features
+from ..runs.labels_csv import require_writable
+from ..runs.options import convert
+from ..runs.training_inputs import choose_device
+from ..stacked import HeadSettings
+from ..streams import create_backbone
+from ..streams.registry import find_builder
+from ..training.randomness import reproducible
+from .output import percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
+from .watching import bar
+
+
+def make_features(
+    folder: Path,
+    out: Path,
+    *,
+    backbone: str,
+    weights: Path | None,
+    dataset: str | None,
+    tap: str | None,
+    image_size: int | None,
+    channels: int,
+    device: str,
+    workers: int | None,
+    quiet: bool,
+    json: bool,
+) -> None:
+    """Extract the features of all images below a folder into one file."""
+    if out.suffix != ".npz":
+        raise ValueError(f"--out {out} must end in .npz")
+    require_writable(out)
+    find_builder(backbone)
+    where = choose_device(device)
+    with results_only(), bar(quiet) as progress:
+        domains, left_out = find_domains(folder, dataset, workers, progress)
+        say_left_out(left_out)
+        with reproducible(0, "cpu"):  # of a network without trained weights too, the same features every time
+            network = create_backbone(
+                backbone,
+                weights=weights,
+                channels=channels,
+                tap=tap,
+                dropout="none",
+                size=image_size,
+            )
+        if not network.pretrained:
+            say(f"note: {backbone} has no trained weights here; its features are random")
+        found = extract(domains, network, device=where, workers=workers, progress=progress)
+    write_features(out, found)
+    result = {
+        "out": str(out),
+        "rows": len(found),
+        "features": found.features.shape[1],
+        "classes": list(found.classes),
+        "domains": {name: len(images) for name, images in domains.items()},
+        "network": found.network,
+        "left_out": [{"path": printable(one.path), "reason": one.reason} for one in left_out],
+    }
+    if json:
+        print_json(result)
+        return
+    several = f" in {len(domains)} domains" if len(domains) > 1 else ""
+    print_text(f"{out}: {len(found)} rows of {found.features.shape[1]} features, {len(found.classes)} classes{several}")
+
+
+def fit_feature_files(
+    source: Path,
+    target: Path,
+    out: Path,
+    *,
+    test: Path | None,
+    source_domain: str | None,
+    target_domain: str | None,
+    shots: int | None,
+    seed: int,
+    leave_out: bool,
+    device: str,
+    settings: dict[str, Any],
+    json: bool,
+) -> None:
+    """Train a classifier on files of features, test it, and print its accuracy."""
+    require_new_folder(out)
+    given = {name: value for name, value in settings.items() if value is not None}
+    method = given.pop("method")
+    hints = get_type_hints(HeadSettings)
+    values = {
+        one.name: convert(one, hints[one.name], given[one.name]) for one in fields(HeadSettings) if one.name in given
+    }
+    if method != AUTO:
+        HeadSettings(method=method, **values)  # says what is wrong before the files are read
+    params = {**values, "method": method, "random_state": seed, "device": choose_device(device).type}
+    found = split_features(
+        _open(source, source_domain),
+        _open(target, target_domain),
+        None if test is None else _open(test, target_domain),
+        shots=shots,
+        seed=seed,
+        leave_out=leave_out,
+        any_network=values.get("streams") == "separate",
+    )
+    rows = {"source": found.source, "target": found.target, "test": found.test}
+    say(f"{len(found.classes)} classes; " + ", ".join(f"{name}: {len(x or ())} rows" for name, x in rows.items()))
+    for note in found.notes:
+        say(f"note: {note}")
+    report = fit_features(found, out, params)
+    if report["chosen"] is not None:
+        say(f"chosen of {report['chosen']['trials']}: {report['chosen']['reason']}")
+    if json:
+        print_json(report)
+        return
+    accuracy = report["accuracy"]
+    if accuracy is not None:
+        print_accuracy(accuracy)
+    result = "" if accuracy is None else f", accuracy {percent(accuracy['micro'])} %"
+    print_text(f"{report['method']}: trained in {report['training_seconds']:.1f} s{result}, model in {out}")
+
+
+def _open(file: Path, domain: str | None) -> FeatureSet:
+    """Read a file of features, or one domain of it."""
+    found = read_features(file)
+    if domain is None:
+        return found
+    try:
+        return found.domain(domain)
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None

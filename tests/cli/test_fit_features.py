@@ -105,9 +105,10 @@ def test_bad_calls_end_in_a_sentence(sohot: Callable[..., Ended], files: dict[st
         "--sigma1 must be": (files, ("--sigma1", "much", *out)),
         "sigma1 must hold one number for each": (files, ("--sigma1", "1,2", *out)),
         "streams must be one of": (files, ("--streams", "both", *out)),
+        "device must be": (files, ("--device", "toaster", *out)),
     }
     for sentence, (paths, rest) in calls.items():
-        ended = sohot(*call(paths), *rest)
+        ended = sohot(*call(paths), *rest)  # the last of two devices counts
         assert ended.code == 2, sentence
         assert sentence in ended.err
         assert not (tmp_path / "out").exists()

@@ -278,7 +278,7 @@ def test_a_gpu_finds_the_same() -> None:
 def test_any_machine_has_an_automatic_device() -> None:
     assert fitted(device="auto", steps=60).score(DATA.test, DATA.test_labels) > 0.6
     if not torch.cuda.is_available():
-        with pytest.raises(ValueError, match="no such device"):
+        with pytest.raises(ValueError, match="no CUDA GPU"):
             fitted(device="cuda")
 
 

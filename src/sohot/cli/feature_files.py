@@ -98,7 +98,7 @@ def fit_feature_files(
     }
     if method != AUTO:
         HeadSettings(method=method, **values)  # says what is wrong before the files are read
-    params = {**values, "method": method, "random_state": seed, "device": choose_device(device).type}
+    params = {**values, "method": method, "random_state": seed, "device": device}
     found = split_features(
         _open(source, source_domain),
         _open(target, target_domain),

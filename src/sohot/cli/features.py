@@ -87,7 +87,7 @@ def fit_features(
     steps: Annotated[int | None, typer.Option("--steps", help="Steps to train.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the shots and of the network.")] = 0,
     leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out classes of one domain only.")] = False,
-    device: Device = "auto",
+    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
     json: Json = False,
 ) -> None:
     """Train a classifier on features that `sohot features` has made, in seconds, and test it.

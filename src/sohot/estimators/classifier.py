@@ -59,7 +59,7 @@ class SoHoTClassifier(FeatureClassifier):
         schedule: "one-cycle", "cosine" or "constant".
         warmup: Share of the steps in which the learning rate rises.
         steps: Number of steps, each on all rows.
-        device: Where to train: "cpu", "cuda", … or "auto". Predictions are made on the CPU.
+        device: Where to train: "cpu", "cuda", or "auto" for a GPU if there is one. Predictions are made on the CPU.
         random_state: Seed of the hidden layer's first weights; nothing else is random.
 
     Attributes:
@@ -168,11 +168,10 @@ class SoHoTClassifier(FeatureClassifier):
             ValueError: An argument is wrong; the sentence names it.
         """
         settings = self.settings()
-        device = choose_device(self.device)
         rows = self._read(X, y, sample_domain, X_target, y_target)
         settings = settings_for(rows, settings)
         problems = make_problems(rows)
-        (found,) = fit_stack([problems.problem()], [settings], device=device)
+        (found,) = fit_stack([problems.problem()], [settings], device=choose_device(self.device))
         if found.diverged:
             raise Diverged("training diverged, the loss is no finite number: lower learning_rate, sigma1 or sigma2")
         self.classes_ = rows.classes

@@ -106,7 +106,7 @@ class SoHoTClassifierCV(FeatureClassifier):
         return self
 
     def _right(
-        self, rows: TrainingRows, folds: list[ShotFold], candidates: list[Candidate], device: torch.device
+        self, rows: TrainingRows, folds: list[ShotFold], candidates: list[Candidate], device: str | torch.device
     ) -> Scores:
         """Count the held-out rows that are right, by candidate and fold; NaN for a fit that diverged."""
         problems = make_problems(rows)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from sohot.experiments import METHODS, DemoProgress, describe, run_demo
+from sohot.experiments.demo_file import read_demo
 from sohot.experiments.digit_splits import content_hash, draw_split
 
 PICTURES = ["samples.png", "scatters.png", "zeta.png"]
@@ -47,10 +48,37 @@ def test_progress_is_told_after_each_network(tiny: Tiny) -> None:
     assert [one.accuracy for one in tiny.told] == [values["mean"] for values in tiny.result["methods"].values()]
 
 
-def test_pictures_are_whole_png_files_with_nothing_beside_them(tiny: Tiny) -> None:
+def test_pictures_are_whole_png_files_with_nothing_beside_them_but_the_result(tiny: Tiny) -> None:
     files = [Path(file) for file in tiny.result["pictures"]]
-    assert [file.name for file in files] == sorted(os.listdir(tiny.folder)) == PICTURES
+    assert [file.name for file in files] == PICTURES
+    assert sorted(os.listdir(tiny.folder)) == ["demo.json", *PICTURES]
     assert all(file.read_bytes().startswith(b"\x89PNG") and b"IEND" in file.read_bytes()[-12:] for file in files)
+
+
+def test_the_result_is_kept_with_curves_and_class_weights(tiny: Tiny) -> None:
+    kept = read_demo(tiny.folder)
+    assert kept["methods"] == tiny.result["methods"]
+    assert kept["pictures"] == PICTURES
+    assert kept["settings"] == {"splits": 1, "seed": 0, "steps": 2, "shots": 3, "source_per_class": 100}
+    first = kept["first_split"]
+    assert list(first) == list(METHODS)
+    assert all(one["curve"]["step"] == [1, 2] and len(one["curve"]["loss"]) == 2 for one in first.values())
+    assert {name for name, one in first.items() if one["zeta"]} == {"so+zeta", "so+to+fo+zeta"}
+    assert {name: len(values) for name, values in first["so+to+fo+zeta"]["zeta"].items()} == {
+        "means": 10,
+        "order2": 10,
+        "order3": 10,
+        "order4": 10,
+    }
+    assert str(tiny.folder) not in (tiny.folder / "demo.json").read_text()
+
+
+def test_the_command_is_kept_where_one_repeats_the_demo(tiny: Tiny, tmp_path: Path, monkeypatch) -> None:
+    assert read_demo(tiny.folder)["command"] is None  # the steps are no option of the command
+    monkeypatch.setattr("sohot.experiments.demo_file.STEPS", 2)
+    run_tiny(tmp_path / "demo", methods=["t"], seed=3)
+    command = read_demo(tmp_path / "demo")["command"]
+    assert command == f"sohot demo --splits 1 --seed 3 --methods t --out {tmp_path / 'demo'}-again"
 
 
 def test_the_same_seed_gives_the_same_result_whatever_runs_beside_and_before(tiny: Tiny, tmp_path: Path) -> None:
@@ -148,7 +176,13 @@ def test_the_text_compares_split_by_split_and_says_what_is_next() -> None:
     text = describe(RESULT)
     assert "80.0 ± 2.0" in text
     assert "+1.5 ± 3.5, better in 1 of 2 splits" in text
-    for part in ("61 s", "demo/samples.png", "sohot fit --source DIR --target DIR --shots 3", "sohot demo --json"):
+    for part in (
+        "61 s",
+        "demo/samples.png",
+        "sohot fit --source DIR --target DIR --shots 3",
+        "sohot demo --json",
+        "sohot report sohot-demo",
+    ):
         assert part in text
     assert "from sohot import ScatterAlignment" in text
     assert max(map(len, text.splitlines())) <= 110

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..training import FitResult, method
+from .demo_file import save_demo
 from .demo_text import describe
 from .digit_splits import draw_split
 from .digit_training import STEPS, fit_digits, new_model, settings_for
@@ -46,7 +47,7 @@ def run_demo(
     """Train every method on every split, test on handwritten digits not seen in training, and draw pictures.
 
     Args:
-        out: Folder for the pictures; made if it is not there.
+        out: Folder for the pictures and demo.json, the result to make a report of; made if it is not there.
         splits: Number of random splits.
         seed: Seed of the splits and of the networks.
         methods: Names of the methods, see `sohot.training.method`; None for those of `METHODS`.
@@ -81,7 +82,10 @@ def run_demo(
         name: {"mean": statistics.fmean(values), "std": statistics.pstdev(values), "splits": values}
         for name, values in accuracies.items()
     }
-    return {"methods": summary, "seconds": time.perf_counter() - began, "pictures": [str(file) for file in pictures]}
+    seconds = time.perf_counter() - began
+    found = {"methods": summary, "seconds": seconds, "pictures": [str(file) for file in pictures]}
+    save_demo(folder, found, shown, seed=seed, steps=steps)
+    return found
 
 
 def _check_methods(methods: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ _NEXT = """\
 What to try next:
   your own images, a folder per class:  sohot fit --source DIR --target DIR --shots 3
   these figures for a program:          sohot demo --json
+  these figures as a page to read:      sohot report sohot-demo
   the loss in your own training loop:
       from sohot import ScatterAlignment
       align = ScatterAlignment(num_classes=10, sigma1=0.1, sigma2=0.1, feature_scale="initial")

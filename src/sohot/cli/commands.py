@@ -123,6 +123,33 @@ def info(run: Run, json: Json = False) -> None:
 
 
 @app.command()
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="PATH", help="Folder of a run, a demo or an experiment, finished or not.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="HTML file to write.", show_default="report.html in PATH")
+    ] = None,
+    images: Annotated[
+        int, typer.Option("--images", min=0, help="Sample images of a run to show; 0 to read no images at all.")
+    ] = 24,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Write one HTML page of a run, a demo or an experiment: figures, tables, plots, samples, how to repeat it.
+
+    The page needs no network and nothing beside it, so it can be kept and sent as it is.
+
+    For example:
+
+        sohot report runs/first
+    """
+    from .report import report_on
+
+    report_on(folder, out, images=images, quiet=quiet, json=json)
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the pictures and the table.")] = Path("sohot-demo"),
     splits: Annotated[int, typer.Option("--splits", min=1, help="Random choices of the labelled images.")] = 3,
@@ -140,14 +167,14 @@ def demo(
     """
     from ..experiments.demo import DemoProgress, describe, run_demo
 
-    def report(progress: DemoProgress) -> None:
+    def tell(progress: DemoProgress) -> None:
         say(
             f"[{progress.done}/{progress.total}] split {progress.split + 1}, {progress.method}: "
             f"{progress.accuracy:.1f} % right"
         )
 
     chosen = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
-    result = run_demo(out, splits=splits, seed=seed, methods=chosen, on_progress=report)
+    result = run_demo(out, splits=splits, seed=seed, methods=chosen, on_progress=tell)
     if json:
         print_json(result)
     else:

@@ -125,13 +125,14 @@ def require_folder(config: RunConfig) -> Path:
 def _identity(config: RunConfig, model: TwoStreams, data: RunData) -> dict[str, Any]:
     """Describe what must not change when a run is resumed, beside the settings; names below the folders, not places."""
     parts = {"source": data.source, "target": data.target}
-    files = {name: None if images is None else _digest(images) for name, images in parts.items()}
+    files = {name: None if images is None else digest_names(images) for name, images in parts.items()}
     network = describe_model(config, model)
     chosen = {name: getattr(config, name) for name in ("shots", "source_shots", "leave_out", "augment")}
     return {"network": network, "data": {**chosen, "files": files, "classes": list(data.classes)}}
 
 
-def _digest(images: LabelledImages) -> str:
+def digest_names(images: LabelledImages) -> str:
+    """Give a short text that changes with the names of the images or their classes."""
     names = json.dumps([[images.name(row), images.labels[row]] for row in range(len(images))])
     return hashlib.sha256(names.encode()).hexdigest()[:16]
 

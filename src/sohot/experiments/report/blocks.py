@@ -1,0 +1,192 @@
+"""What a report is made of: sections of paragraphs, tables, plots, pictures and listings, free of any HTML."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+MISSING = "–"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A cell of a table that sorts by its value; one without a value sorts last."""
+
+    text: str
+    value: float | None
+
+
+Entry = str | Number
+
+
+def number(value: float | None, digits: int = 1, *, sign: bool = False) -> Number:
+    """Write a number for a table.
+
+    >>> number(81.234)
+    Number(text='81.2', value=81.234)
+    >>> number(-0.5, sign=True).text, number(None).text
+    ('−0.5', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return Number(MISSING, None)
+    return Number(f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−"), value)
+
+
+@dataclass(frozen=True)
+class Words:
+    """A paragraph; `quiet` for one that stands back."""
+
+    kind: ClassVar[str] = "words"
+    text: str
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that sorts by its columns.
+
+    Attributes:
+        caption: What it shows.
+        columns: Headings.
+        rows: Entries by row; a column is of numbers if all its entries but texts without a word are.
+        marked: Numbers of the rows that stand out: the one to compare with.
+    """
+
+    kind: ClassVar[str] = "table"
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Entry]]
+    marked: frozenset[int] = frozenset()
+
+    def is_number(self, column: int) -> bool:
+        """Tell whether a column is aligned as numbers."""
+        return any(isinstance(row[column], Number) for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """An interactive plot.
+
+    Attributes:
+        figure: What plotly.js draws: "data" and "layout". Colours "@0" … "@7" are those of the page's palette.
+        title: Its heading.
+        description: What it shows, for those who do not see it.
+        height: In pixels.
+        least_width: Below it the plot scrolls inside its box, in pixels.
+    """
+
+    kind: ClassVar[str] = "plot"
+    figure: dict[str, Any]
+    title: str
+    description: str
+    height: int = 360
+    least_width: int = 0
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image inside the page: its data, what it shows, a caption; `verdict` "right", "wrong" or ""."""
+
+    uri: str
+    alt: str
+    caption: str = ""
+    verdict: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Pictures side by side (small ones), or one below the other (wide ones)."""
+
+    kind: ClassVar[str] = "gallery"
+    pictures: Sequence[Picture]
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Text to read or copy as it is, such as a command; `folded` hides it behind its label."""
+
+    kind: ClassVar[str] = "listing"
+    text: str
+    label: str
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Names and their values."""
+
+    kind: ClassVar[str] = "pairs"
+    items: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Points:
+    """A list of sentences; beyond the first `shown` they are folded away."""
+
+    kind: ClassVar[str] = "points"
+    items: Sequence[str]
+    shown: int = 8
+
+
+@dataclass(frozen=True)
+class Side:
+    """Plots beside each other where there is room."""
+
+    kind: ClassVar[str] = "side"
+    plots: Sequence[Plot]
+
+
+Block = Words | Table | Plot | Gallery | Listing | Pairs | Points | Side
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    blocks: Sequence[Block]
+
+    @property
+    def anchor(self) -> str:
+        """The name that links use."""
+        return "".join(letter if letter.isalnum() else "-" for letter in self.title.lower())
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A figure of the summary: large, with a few words."""
+
+    value: str
+    name: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report.
+
+    Attributes:
+        title: What it is about.
+        kind: "run", "demo" or "experiment".
+        summary: The result in words, a paragraph each.
+        facts: The figures that matter most.
+        sections: The rest.
+        written: Who wrote it, for the foot of the page.
+    """
+
+    title: str
+    kind: str
+    summary: Sequence[str]
+    facts: Sequence[Fact]
+    sections: Sequence[Section]
+    written: str = field(default="")
+
+    def plots(self) -> list[Plot]:
+        """List all plots, in the order of the page."""
+        found: list[Plot] = []
+        for section in self.sections:
+            for block in section.blocks:
+                found += block.plots if isinstance(block, Side) else [block] if isinstance(block, Plot) else []
+        return found

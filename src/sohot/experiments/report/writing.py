@@ -1,0 +1,79 @@
+"""`write_report`: from the folder of a run, a demo or an experiment to one HTML file."""
+
+from os import PathLike
+from pathlib import Path
+
+from ..._files import write_atomically
+from ...runs.gathering import Progress
+from .blocks import Page
+from .complexity_page import FILES as COMPLEXITY
+from .complexity_page import complexity_page, find_complexity
+from .page import render
+
+NAME = "report.html"
+IMAGES = 24
+
+
+def write_report(
+    path: str | PathLike[str],
+    out: str | PathLike[str] | None = None,
+    *,
+    images: int = IMAGES,
+    progress: Progress | None = None,
+) -> Path:
+    """Write what is in a folder as one HTML page that needs no network and nothing beside it.
+
+    Args:
+        path: Folder of a run, a demo or an experiment, finished or not.
+        out: The file to write; None for report.html in that folder.
+        images: How many sample images of a run to show; 0 to read no images.
+        progress: Told what is being done, how many images are done, and of how many.
+
+    Returns:
+        The file.
+
+    Raises:
+        FileNotFoundError: There is no such folder, or no folder for `out`.
+        ValueError: It is none of these folders, or an argument is wrong.
+    """
+    folder = Path(path)
+    file = folder / NAME if out is None else Path(out)
+    if isinstance(images, bool) or not isinstance(images, int) or images < 0:
+        raise ValueError(f"images must be an integer of at least 0, got {images!r}")
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder}: there is no such folder")
+    if file.is_dir():
+        raise IsADirectoryError(f"out must be a file, but {file} is a folder")
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"the folder of {file} does not exist")
+    write_atomically(file, render(_page(folder, images, progress)).encode())
+    return file
+
+
+def kind_of(folder: Path) -> str:
+    """Tell what a folder holds: "run", "demo" or "experiment"."""
+    experiment = ("results.sqlite", "grid.toml", *COMPLEXITY)
+    marks = {"run": ("run.json",), "demo": ("demo.json",), "experiment": experiment}
+    for kind, names in marks.items():
+        if any((folder / name).is_file() for name in names):
+            return kind
+    raise ValueError(
+        f"{folder} holds neither a run (run.json), nor a demo (demo.json), nor an experiment (results.sqlite)"
+    )
+
+
+def _page(folder: Path, images: int, progress: Progress | None) -> Page:
+    kind = kind_of(folder)
+    if kind == "run":
+        from .run_page import run_page
+
+        return run_page(folder, images, progress)
+    if kind == "demo":
+        from .demo_page import demo_page
+
+        return demo_page(folder)
+    if (measured := find_complexity(folder)) is not None:
+        return complexity_page(folder, measured)
+    from .experiment_page import experiment_page
+
+    return experiment_page(folder)

@@ -1,0 +1,43 @@
+"""`sohot report`: where it writes, what it prints, how it refuses."""
+
+import json
+
+
+def test_it_writes_a_page_beside_the_run_and_says_where(sohot, run_copy):
+    ended = sohot("report", run_copy, "--images", 4)
+    assert ended.code == 0
+    page = (run_copy / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "report.html: report of the run" in ended.out
+    assert "features after training: " in ended.err
+    assert page.count('<figure class="picture') == 4
+
+
+def test_json_is_the_one_thing_on_standard_output(sohot, run_copy, tmp_path):
+    out = tmp_path / "page.html"
+    ended = sohot("report", run_copy, "--out", out, "--images", 0, "--quiet", "--json")
+    assert ended.json == {"path": str(run_copy), "kind": "run", "report": str(out), "bytes": out.stat().st_size}
+    assert ended.err == ""
+    assert not (run_copy / "report.html").exists()
+
+
+def test_a_run_with_a_report_is_still_a_run(sohot, run_copy, trained):
+    sohot("report", run_copy, "--images", 0)
+    assert sohot("evaluate", run_copy, trained[1].test).code == 0
+    assert json.loads((run_copy / "report.json").read_text())["steps"] == 40
+
+
+def test_wrong_folders_are_named(sohot, tmp_path):
+    ended = sohot("report", tmp_path / "missing")
+    assert (ended.code, ended.out) == (2, "")
+    assert "missing: there is no such folder" in ended.last
+    ended = sohot("report", tmp_path)
+    assert ended.code == 2
+    assert "holds neither a run (run.json), nor a demo (demo.json), nor an experiment" in ended.last
+
+
+def test_a_file_that_cannot_be_written_is_named_before_any_work(sohot, run_copy, tmp_path):
+    ended = sohot("report", run_copy, "--out", tmp_path / "no" / "page.html")
+    assert ended.code == 2
+    assert "does not exist" in ended.last
+    assert "checking" not in ended.err

@@ -1,0 +1,116 @@
+"""Folders to report on, made up without training: an experiment with chosen records, and a run with odd names."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from sohot.experiments.cell import Cell
+from sohot.experiments.grid import Grid, write_grid
+from sohot.experiments.store import Store
+from sohot.runs import RunConfig, fit_run
+from sohot.training import evaluate
+
+EVIL_CLASS = "<img src=x onerror=alert(1)>"
+EVIL_FILE = '"><script>alert(1)</script>.png'  # the slash makes it a file in a folder, shown as one name
+EVIL_ERROR = "</script><script>alert(2)</script> <!-- {{ 7 * 7 }} & done"
+CLASSES = ("bike", "mug", EVIL_CLASS)
+
+
+def accuracy(right: int, of: int, seed: int = 0) -> dict[str, Any]:
+    """Give the evaluation of made-up answers, of which `right` are."""
+    choose = random.Random(seed)
+    labels = [choose.randrange(len(CLASSES)) for _ in range(of)]
+    answers = [label if row < right else (label + 1) % len(CLASSES) for row, label in enumerate(labels)]
+    return evaluate(torch.eye(len(CLASSES))[answers], torch.tensor(labels), CLASSES).as_json()
+
+
+def result(right: int, method: str, seed: int = 0) -> dict[str, Any]:
+    """Give the result of a cell, with 200 test images."""
+    steps = list(range(1, 21))
+    falling = [3 / step for step in steps]
+    choose = random.Random(seed)
+    zeta = {name: [1 - choose.random() / 5 for _ in CLASSES] for name in ("means", "order2")}
+    return {
+        "accuracy": accuracy(right, 200, seed),
+        "zeta": zeta if "zeta" in method else None,
+        "curve": {
+            "step": steps,
+            "loss": falling,
+            "cross_entropy": [0.8 * value for value in falling],
+            "alignment": [None if method == "s+t" else 0.2 * value for value in falling],
+        },
+        "chosen": None,
+        "seconds": {"features": 1.0, "select": 0.0, "train": 4.5, "test": 2.0},
+        "steps": 20,
+        "sizes": {"source": 60, "target": 9, "test": 200},
+        "notes": [],
+    }
+
+
+def make_run(root: Path, **options: Any) -> Path:
+    """Train a tiny model on made-up images, with names that would be HTML; the images lie beside the run."""
+    from PIL import Image
+
+    noise = np.random.default_rng(0)
+    for domain, images, lighter in (("source", 6, 0), ("target", 8, 40)):
+        for place, name in enumerate(CLASSES):
+            for number in range(images):
+                evil = (domain, name) == ("target", EVIL_CLASS)
+                file = root / domain / name / (f"{number}{EVIL_FILE}" if evil else f"{number}.png")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                pixels = noise.normal(0, 45, (16, 18, 3)) + 90 * np.eye(3)[place] + lighter
+                Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(file)
+    given = {
+        "source": root / "source",
+        "target": root / "target",
+        "shots": 2,
+        "backbone": "small-cnn",
+        "image_size": 16,
+        "method": "so+zeta",
+        "steps": 6,
+        "device": "cpu",
+        "loggers": ["none"],
+        "seed": 1,
+        "out": root / "run",
+    }
+    fit_run(RunConfig.from_values({**given, **options}))
+    return root / "run"
+
+
+GAINS = {"s+t": 0, "so": 6, "so+zeta": 1}
+
+
+def make_experiment(
+    folder: Path, *, splits: int = 4, skip: frozenset[tuple[str, str, int]] = frozenset(), **grid: Any
+) -> Path:
+    """Write the folder of an experiment in which `so` is better by 3 points and `so+zeta` hardly differs.
+
+    Args:
+        folder: The folder to make.
+        splits: Number of splits.
+        skip: (method, shift, split) of cells that are not there yet.
+        grid: Other parts of the grid.
+    """
+    folder.mkdir(parents=True)
+    parts = {"shifts": ("A-W", "W-A"), "methods": ("s+t", "so", "so+zeta"), "title": "A made-up experiment", **grid}
+    declared = Grid("made-up", dataset="office31", splits=tuple(range(1, splits + 1)), **parts)
+    write_grid(declared, folder / "grid.toml")
+    choose = random.Random(3)
+    with Store(folder / "results.sqlite") as store:
+        for shift in declared.shifts:
+            for split in declared.splits:
+                level = 150 + choose.randrange(-8, 9) - 20 * (shift == "W-A")
+                for method in declared.methods:
+                    if (method, shift, split) in skip:
+                        continue
+                    cell = Cell("office31", shift, split, method, declared.backbone)
+                    store.claim(cell)
+                    if (method, split) == ("so+zeta", 2):
+                        store.fail(cell, EVIL_ERROR)
+                    else:
+                        right = level + GAINS.get(method, 0) + choose.randrange(-2, 3)
+                        store.finish(cell, result(right, method, split))
+    return folder

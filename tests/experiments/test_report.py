@@ -207,12 +207,15 @@ def test_experiments_that_have_hardly_begun(tmp_path: Path) -> None:
     ]
     empty = make_experiment(tmp_path / "empty", splits=3, skip=frozenset(every))
     text = read(write_report(empty)).text
-    assert "Nothing is finished yet" in text
+    assert "Nothing can be compared yet" in text
     assert "0 of 18 results" in text
     (empty / "results.sqlite").unlink()
-    assert "Nothing is finished yet" in read(write_report(empty)).text
+    assert "Nothing can be compared yet" in read(write_report(empty)).text
     one = make_experiment(tmp_path / "one", splits=3, skip=frozenset(every[1:]))
-    assert "1 of 18 results" in read(write_report(one)).text
+    text = read(write_report(one)).text
+    assert "1 of 18 results" in text
+    assert "1 accuracy by shift" in text
+    assert "± 0.0" not in text  # one split has no spread
     pair = make_experiment(tmp_path / "pair", splits=1, shifts=("A-W",), methods=("s+t", "so"))
     assert "one split says nothing about chance" in read(write_report(pair)).text
     assert "Without s+t" in read(write_report(make_experiment(tmp_path / "lone", methods=("so",)))).text

@@ -7,6 +7,7 @@ from . import plots
 from .blocks import Plot
 from .confusion import confusion_plot
 from .experiment_reading import Experiment
+from .words import count
 
 _MOST_LINES = 8
 
@@ -25,9 +26,8 @@ def split_plot(table: Mapping[str, Any]) -> Plot | None:
     if not series:
         return None
     total = sum(map(len, series.values()))
-    return Plot(
-        plots.dots(series, "%"), "Every split", f"{total} accuracies, by shift and method, one for each split.", 420
-    )
+    what = f"{count(total, 'accuracy', 'accuracies')} by shift and method, one for each split."
+    return Plot(plots.dots(series, "%"), "Every split", what, 420)
 
 
 def difference_plot(table: Mapping[str, Any]) -> Plot | None:

@@ -40,7 +40,8 @@ def _value(value: Any) -> Entry:
 def _accuracy(cell: Mapping[str, Any] | None) -> Number:
     if cell is None or cell["mean"] is None:
         return Number("–", None)
-    spread = "" if cell.get("std") is None else f" ± {cell['std']:.1f}"
+    alone = cell.get("std") is None or cell.get("count") == 1  # one split has no spread
+    spread = "" if alone else f" ± {cell['std']:.1f}"
     some = cell.get("count") is not None and cell.get("expected") is not None and cell["count"] < cell["expected"]
     partial = f" ({cell['count']} of {cell['expected']})" if some else ""
     return Number(f"{cell['mean']:.1f}{spread}{partial}", cell["mean"])

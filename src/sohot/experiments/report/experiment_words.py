@@ -23,7 +23,7 @@ def differences_in_words(
         (p = 0.004).
     """
     if not means:
-        return "Nothing is finished yet."
+        return "Nothing can be compared yet: no method has a result on every shift."
     best = max(means, key=lambda name: means[name])
     told = f"Highest is {best} with {means[best]:.1f} %."
     if baseline not in means:

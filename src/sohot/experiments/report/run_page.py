@@ -106,9 +106,9 @@ def _accuracy_sections(accuracy: Mapping[str, Any] | None) -> list[Section]:
         bounds = accuracy["per_class_interval95"][name]
         ends = [None, None] if bounds is None else [100 * end for end in bounds]
         total = sum(accuracy["confusion"][place])
-        entries = [number(None if share is None else 100 * share), *map(number, ends)]
-        rows.append([name, number(total, 0), *entries, _mistaken(accuracy["confusion"][place], place, names)])
-    columns = ["class", "images", "accuracy %", "from %", "to %", "most often taken for"]
+        entries = [number(None if share is None else 100 * share), *map(number, ends), number(total, 0)]
+        rows.append([name, *entries, _mistaken(accuracy["confusion"][place], place, names)])
+    columns = ["class", "accuracy %", "from %", "to %", "images", "most often taken for"]
     table = Table("Accuracy of each class, with the ends of its 95 % interval", columns, rows)
     plot = confusion_plot(accuracy["confusion"], names, "Which class is taken for which")
     return [Section("Accuracy by class", [table]), Section("Mistakes", [plot])]

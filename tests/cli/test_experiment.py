@@ -126,7 +126,7 @@ def test_what_the_data_set_has_not_is_a_sentence(sohot, mine):
         (("--shifts", "photos-films"), "shift must be one of"),
         (("--backbone", "lite1"), "lite1"),
         (("--select", "validation"), "--select validation needs validation images"),
-        (("--frozen",), "--frozen is not built"),
+        (("--frozen", "--engine", "ray"), "leave --engine ray out"),
     ):
         ended = sohot(*mine, *options)
         assert ended.code == 2

@@ -122,9 +122,6 @@ def test_what_would_make_all_cells_fail_ends_before_the_first(tmp_path):
     all_train = plan(small_grid(settings={"target_shots": 6}))
     with pytest.raises(ValueError, match="nothing is left to test on"):
         run_grid(all_train, ENGINE)
-    frozen = plan(small_grid(), frozen=True)
-    with pytest.raises(ValueError, match="--frozen is not built"):
-        run_grid(frozen, ENGINE)
     with Store(tmp_path / "out" / "results.sqlite") as store:
         assert store.records() == []
         assert store.claim(replace(make_cells(1)[0], frozen=True))

@@ -85,7 +85,8 @@ def experiment(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A setting for all cells: an option of `sohot fit`, or a number of the protocol. Can be repeated.",
+            help="A setting for all cells: an option of `sohot fit` (with --frozen a field of "
+            "`sohot.stacked.HeadSettings`), or a number of the protocol. Can be repeated.",
             show_default=False,
             rich_help_panel=_GRID,
         ),
@@ -152,7 +153,9 @@ def experiment(
     from ..experiments.engines.making import make_engine
     from ..experiments.running import plan_grid
 
-    grid = change_grid(name, backbone, shifts, splits, methods, settings or [])
+    if frozen and engine == "ray":
+        raise ValueError("--frozen trains many cells together in one process: leave --engine ray out")
+    grid = change_grid(name, backbone, shifts, splits, methods, settings or [], frozen)
     if data is None:
         where = f"`sohot data fetch {grid.dataset}` says where to get it"
         raise ValueError(f"--data is missing: give the folder of the data set {grid.dataset} ({where})")

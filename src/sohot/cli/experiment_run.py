@@ -11,6 +11,7 @@ from ..experiments.cell import Cell
 from ..experiments.engines import Engine
 from ..experiments.engines.local import LocalEngine
 from ..experiments.grid import Grid, builtin_names, parse_splits, read_grid
+from ..experiments.grid_keys import HEAD_KEYS
 from ..experiments.running import GridRun, Plan, run_grid
 from ..experiments.store import Store
 from ..training import Interrupted
@@ -39,16 +40,20 @@ def change_grid(
     splits: str | None,
     methods: str | None,
     settings: Sequence[str],
+    frozen: bool = False,
 ) -> Grid:
     """Read a grid and change it as the command line says."""
     fixed: dict[str, Any] = {}
+    head: dict[str, Any] = {}
     for text in settings:
         key, equals, value = text.partition("=")
         if not equals:
             raise ValueError(f"--set must read KEY=VALUE, got {text!r}")
-        fixed[key.strip()] = value.strip()
+        of_head = frozen and key.strip().replace("-", "_") in HEAD_KEYS
+        (head if of_head else fixed)[key.strip()] = value.strip()
     return read_grid(name).changed(
         fixed,
+        head,
         backbone=backbone,
         shifts=_words(shifts),
         splits=None if splits is None else parse_splits(splits),

@@ -16,6 +16,17 @@ SELECTIONS = ("none", "cv", "validation")
 
 _ALIGNMENT = ("orders", "sigma1", "sigma2", "estimator", "feature_scale")
 _CLASS_WEIGHTS = ("alpha1", "alpha2", "zeta_lr")
+_OF_RIVALS = ("rival_weight", "margin", "temperature")
+_RIVALS = {
+    "means": ("sigma2", "feature_scale"),
+    "variance": ("rival_weight", "feature_scale"),
+    "ccsa": ("rival_weight", "margin", "feature_scale"),
+    "dsne": ("rival_weight", "margin", "feature_scale"),
+    "dage": ("rival_weight",),
+    "supcon": ("rival_weight", "temperature"),
+}
+"""Settings that single methods look at, of those that others leave alone."""
+
 _FILES = ("weights", "source_weights")
 
 
@@ -110,7 +121,10 @@ def relevant_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 def _ignored(chosen: Method, settings: Mapping[str, Any]) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     if not chosen.aligns:
-        found.append(_ALIGNMENT)
+        found.append(tuple(name for name in _ALIGNMENT if name not in _RIVALS.get(chosen.rival or "", ())))
+    for name in _OF_RIVALS:
+        if name not in _RIVALS.get(chosen.rival or "", ()):
+            found.append((name,))
     if chosen.class_weights is None:
         found.append(_CLASS_WEIGHTS)
     if not (chosen.uses_source and chosen.uses_target):

@@ -21,6 +21,7 @@ from ..streams import TwoStreams
 from ..training import FitResult, Inputs, TensorInputs, evaluate, fit, predict_logits
 from .cell import Cell
 from .features import RowInputs, TrunkFeatures
+from .grid_keys import FEATURE_KEYS
 
 FEATURES = "features"
 BATCH = 256
@@ -71,6 +72,9 @@ def _split(name: str, root: Path, options: str, protocol: str, shift: str, split
 def config_of(cell: Cell, settings: Mapping[str, Any], where: Where) -> RunConfig:
     """Give the options of `sohot fit` that a cell stands for."""
     own = {"method": cell.method, "backbone": cell.backbone, "device": where.device, "workers": where.workers}
+    if cell.frozen:  # the whole network is the trunk
+        settings = {name: value for name, value in settings.items() if name in FEATURE_KEYS}
+        own |= {"trains": "head"}
     return RunConfig.from_values({**settings, **own, "loggers": ("none",)})
 
 

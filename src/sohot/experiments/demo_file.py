@@ -38,7 +38,9 @@ def save_demo(
         "format": FORMAT,
         **result,
         "pictures": [Path(file).name for file in result["pictures"]],
-        "first_split": {name: {"curve": _curve(one), "zeta": _zeta(one)} for name, one in trained.items()},
+        "first_split": {
+            name: {"curve": _curve(one), "zeta": one.objective.learned_weights()} for name, one in trained.items()
+        },
         "settings": {
             "splits": splits,
             "seed": seed,
@@ -79,11 +81,3 @@ def _curve(result: FitResult) -> dict[str, list[float | None]]:
 
 def _finite(value: float) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
-
-
-def _zeta(result: FitResult) -> dict[str, list[float]] | None:
-    alignment = result.objective.alignment
-    if alignment is None or result.objective.method.class_weights != "learned":
-        return None
-    orders = zip(alignment.orders, alignment.zeta, strict=True)
-    return {"means": alignment.zeta_bar.tolist(), **{f"order{order}": row.tolist() for order, row in orders}}

@@ -102,6 +102,18 @@ class TrunkFeatures:
             return None
         return RowInputs(self._tensors, torch.tensor(places, dtype=torch.int64).reshape(-1, 2))
 
+    def whole(self) -> Tensor:
+        """Read everything that is there into memory, one row per image; see `rows`."""
+        return torch.cat(self._tensors) if self._tensors else torch.empty(0)
+
+    def rows(self, images: LabelledImages) -> Tensor | None:
+        """Give the rows of images in `whole`; None unless all the images are there."""
+        found = self.inputs(images)
+        if found is None:
+            return None
+        starts = torch.tensor([0, *(len(tensor) for tensor in self._tensors)]).cumsum(0)
+        return starts[found.places[:, 0]] + found.places[:, 1]
+
     def bytes_per_image(self) -> int:
         """Give the size of what the trunk makes of an image."""
         like = next(self.trunk.parameters(), torch.empty(0))

@@ -1,34 +1,197 @@
-"""Cells that train heads on frozen features: all of them at once, in one call."""
+"""Cells that train on frozen features: many of them at once, their settings chosen in the same stacks."""
 
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
+import torch
+from torch import Tensor
+
+from ..data import LabelledImages
+from ..data.protocols import Split, few_shot_folds
+from ..runs.gathering import Progress
+from ..runs.training_inputs import choose_device
+from ..stacked import FeatureProblem, HeadSettings, StackedFit, fit_stack
+from ..training import evaluate
 from .cell import Cell
+from .cell_training import Where, draw_split
 from .engines import Outcome, Work
-from .run_cell import Where
+from .features import TrunkFeatures
+from .frozen_settings import candidates, head_settings
+from .preparing import trunks_of
+from .run_cell import evenly
+
+TOGETHER = 30
+"""Cells that are claimed, trained and kept together: what a killed runner loses at most."""
+STAGE = "training on frozen features"
 
 
 class FrozenEngine:
-    """Takes all cells at once and trains their heads together, in the process that asked for it.
+    """Trains the heads of many cells together, in the process that asks for it.
 
     Args:
         where: Where images and features lie, and the device.
+        progress: Told how many fits are done.
     """
 
-    def __init__(self, where: Where) -> None:
-        self.where = where
+    def __init__(self, where: Where, progress: Progress | None = None) -> None:
+        self.where, self.progress = where, progress
+        self._networks: dict[str, _Features] = {}
 
     def run(self, cells: Iterator[Cell], work: Work) -> Iterator[Outcome]:  # noqa: ARG002 - an engine's signature
         """Compute cells; see `sohot.experiments.engines.Engine`."""
-        claimed = list(cells)
-        if claimed:
-            yield from run_frozen(claimed, self.where)
+        while claimed := list(islice(cells, TOGETHER)):
+            yield from self._compute(claimed)
+
+    def _compute(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
+        ready, failed = [], []
+        for cell in cells:
+            try:
+                ready.append(self._task(cell))
+            except Exception as error:  # one cell's trouble is not the others'
+                failed.append(Outcome(cell, None, f"{type(error).__name__}: {error}", 0.0))
+        yield from failed
+        began = time.perf_counter()
+        self._choose(ready)
+        chosen = time.perf_counter()
+        fits = self._fit([task.problem for task in ready], [task.settings() for task in ready])
+        trained = time.perf_counter()
+        shares = {"select": (chosen - began) / max(len(ready), 1), "train": (trained - chosen) / max(len(ready), 1)}
+        for task, fit in zip(ready, fits, strict=True):
+            if fit.diverged:
+                advice = "training diverged: lower learning_rate, sigma1 or sigma2"
+                yield Outcome(task.cell, None, advice, sum(shares.values()))
+            else:
+                yield Outcome(task.cell, task.result(fit, shares), None, sum(shares.values()))
+
+    def _choose(self, tasks: Sequence["_Task"]) -> None:
+        """Score every candidate of every cell on its folds, all in one call, and give each cell its best."""
+        plan = [
+            (task, number, fold)
+            for task in tasks
+            for number in range(len(task.tried))
+            for fold in range(len(task.folds))
+        ]
+        fits = self._fit(
+            [task.folds[fold].problem for task, _, fold in plan],
+            [head_settings(task.cell.method, {**task.cell.settings, **task.tried[n]}) for task, n, _ in plan],
+        )
+        for (task, number, fold), fit in zip(plan, fits, strict=True):
+            share = float("-inf") if fit.diverged else task.folds[fold].accuracy(fit)
+            task.scores[number] += share / len(task.folds)
+
+    def _fit(self, problems: list[FeatureProblem], settings: list[HeadSettings]) -> list[StackedFit]:
+        if not problems:
+            return []
+        report = None if self.progress is None else self._report
+        place = choose_device(self.where.device)
+        return fit_stack(problems, settings, device="cpu" if place.type == "mps" else place, on_progress=report)
+
+    def _report(self, done: int, of: int) -> None:
+        if self.progress is not None:
+            self.progress(STAGE, done, of)
+
+    def _task(self, cell: Cell) -> "_Task":
+        split = draw_split(cell, self.where)
+        key, trunks = trunks_of(cell, len(split.classes), self.where)
+        features = self._networks.setdefault(key, _Features(trunks))
+        sides = split.sides
+        source, target = sides["source_train"], sides["target_train"]
+        tests: list[tuple[LabelledImages, LabelledImages]] = []
+        if cell.select == "cv":
+            tests = few_shot_folds(target)
+        elif cell.select == "validation":
+            tests = [(target, sides["validation"])]
+        folds = [_Fold(features.problem(source, rest), *features.test(held)) for rest, held in tests]
+        tried = candidates(cell.method, cell.settings, cell.search["space"]) if folds else []
+        whole = features.problem(source, target)
+        return _Task(cell, split, whole, features.test(sides["target_test"]), folds, tried, [0.0] * len(tried))
 
 
-def run_frozen(cells: Sequence[Cell], where: Where) -> Iterator[Outcome]:  # noqa: ARG001 - not built yet
-    """Train the heads of many cells together; outcomes come one by one.
+class _Features:
+    """Features of images of both domains, each in one tensor."""
 
-    Args:
-        cells: Cells with `frozen`.
-        where: Where images and features lie, and the device.
-    """
-    raise ValueError("--frozen is not built yet: leave it out to train the network's last layers")
+    def __init__(self, trunks: dict[str, TrunkFeatures]) -> None:
+        self.trunks = trunks
+        whole = {id(one): one.whole() for one in trunks.values()}
+        self.tensors = {domain: whole[id(one)] for domain, one in trunks.items()}
+
+    def rows(self, domain: str, images: LabelledImages) -> Tensor:
+        found = self.trunks[domain].rows(images)
+        if found is None:
+            raise ValueError("features of some images are missing: have files changed since the run began?")
+        return found
+
+    def problem(self, source: LabelledImages, target: LabelledImages) -> FeatureProblem:
+        return FeatureProblem(
+            self.tensors["source"],
+            torch.tensor(source.labels),
+            self.tensors["target"],
+            torch.tensor(target.labels),
+            len(target.classes),
+            self.rows("source", source),
+            self.rows("target", target),
+        )
+
+    def test(self, images: LabelledImages) -> tuple[Tensor, Tensor]:
+        return self.tensors["target"][self.rows("target", images)], torch.tensor(images.labels)
+
+
+@dataclass
+class _Fold:
+    """Rows to train on and rows to score by."""
+
+    problem: FeatureProblem
+    held: Tensor
+    labels: Tensor
+
+    def accuracy(self, fit: StackedFit) -> float:
+        found = fit.predict_logits(self.held).argmax(1).cpu()
+        return float((found == self.labels).double().mean())
+
+
+@dataclass
+class _Task:
+    """A cell with all it trains and tests on."""
+
+    cell: Cell
+    split: Split
+    problem: FeatureProblem
+    test: tuple[Tensor, Tensor]
+    folds: list[_Fold]
+    tried: list[dict[str, Any]]
+    scores: list[float]
+
+    @property
+    def best(self) -> int:
+        """The first of the best."""
+        return max(range(len(self.scores)), key=lambda number: (self.scores[number], -number))
+
+    def settings(self) -> HeadSettings:
+        chosen = self.tried[self.best] if self.tried else {}
+        return head_settings(self.cell.method, {**self.cell.settings, **chosen})
+
+    def result(self, fit: StackedFit, seconds: dict[str, float]) -> dict[str, Any]:
+        """Give the result of a cell, as `run_cell` does."""
+        began = time.perf_counter()
+        features, labels = self.test
+        accuracy = evaluate(fit.predict_logits(features).cpu(), labels, self.split.classes).as_json()
+        zeta = None if fit.zeta is None else {name: values.tolist() for name, values in fit.zeta.items()}
+        steps = evenly(fit.settings.steps)
+        curve = {name: values[steps].tolist() for name, values in fit.history.items()}
+        chosen = None
+        if self.tried:
+            chosen = {"settings": self.tried[self.best], "score": self.scores[self.best], "trials": len(self.tried)}
+        source, target = self.problem.sizes
+        return {
+            "accuracy": accuracy,
+            "zeta": zeta,
+            "curve": {"step": [step + 1 for step in steps], **curve},
+            "chosen": chosen,
+            "seconds": {"features": 0.0, **seconds, "test": time.perf_counter() - began},
+            "steps": fit.settings.steps,
+            "sizes": {"source": source, "target": target, "test": len(labels)},
+            "notes": list(self.split.notes),
+        }

@@ -14,7 +14,7 @@ from ..data import dataset_names
 from ..data.protocols import PROTOCOLS
 from ..functional.checks import check_choice
 from ..training import method
-from .grid_keys import check_settings, check_values, refuse_unknown
+from .grid_keys import check_head, check_settings, check_values, draw_names, refuse_unknown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -47,6 +47,8 @@ class Grid:
         space: What to choose from with `--select`, by setting: a list of values, or a range such as
             `{"low": 0.01, "high": 1.0, "log": True}`; empty for the usual ones.
         data: Options of the data set.
+        frozen: Settings of `sohot.stacked.HeadSettings` for all cells with `--frozen`, in place of `settings`.
+        frozen_space: What to choose from with `--frozen --select`: a list of values by setting; empty for the usual.
 
     Example:
         >>> grid = Grid("mine", dataset="office31", methods=("S+T", "so"), vary={"sigma1": [0.1, 1.0]})
@@ -69,6 +71,8 @@ class Grid:
     method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     space: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
+    frozen: Mapping[str, Any] = field(default_factory=dict)
+    frozen_space: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_choice(self.dataset, dataset_names(), "dataset")
@@ -81,6 +85,13 @@ class Grid:
         self._put("settings", check_settings(self.settings, self.protocol, "settings"))
         self._put("vary", check_values(self.vary, self.protocol, "vary"))
         self._put("space", check_values(self.space, None, "space", ranges=True))
+        self._put("frozen", check_head(self.frozen, "frozen"))
+        for key, values in self.frozen_space.items():
+            if not isinstance(values, (list, tuple)) or not values:
+                raise ValueError(f"frozen_space.{key} must be a list of values such as [0.1, 1.0], got {values!r}")
+            for value in values:
+                check_head({key: value}, "frozen_space")
+        self._put("frozen_space", {key.replace("-", "_"): list(values) for key, values in self.frozen_space.items()})
         own = {
             method(name).name: check_settings(table, None, f'method."{name}"')
             for name, table in self.method_settings.items()
@@ -90,23 +101,37 @@ class Grid:
     def _put(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
-    def changed(self, settings: Mapping[str, Any] | None = None, **parts: Any) -> "Grid":
+    def draw_names(self) -> list[str]:
+        """Name the numbers that the protocol takes."""
+        return draw_names(self.protocol)
+
+    def changed(
+        self,
+        settings: Mapping[str, Any] | None = None,
+        frozen_settings: Mapping[str, Any] | None = None,
+        **parts: Any,
+    ) -> "Grid":
         """Give the grid with other parts (None keeps one), and settings that hold for all cells.
 
         Args:
             settings: They win over the grid's own, those of single methods and what is varied.
+            frozen_settings: The same for `frozen`.
             parts: Fields of the grid.
         """
-        fixed = {} if settings is None else check_settings(settings, self.protocol, "--set")
+        plain = {} if settings is None else check_settings(settings, self.protocol, "--set")
+        head = {} if frozen_settings is None else check_head(frozen_settings, "--set")
+        fixed = {**plain, **head}
 
         def free(table: Mapping[str, Any]) -> dict[str, Any]:
             return {name: value for name, value in table.items() if name not in fixed}
 
         return replace(
             self,
-            settings={**self.settings, **fixed},
+            settings={**self.settings, **plain},
+            frozen={**self.frozen, **head},
             vary=free(self.vary),
             space=free(self.space),
+            frozen_space=free(self.frozen_space),
             method_settings={name: free(table) for name, table in self.method_settings.items()},
             **{name: value for name, value in parts.items() if value is not None},
         )
@@ -178,7 +203,7 @@ def _check_kind(key: str, value: Any) -> None:
         isinstance(value, list) and all(isinstance(one, str) for one in value)
     ):
         raise ValueError(f'{key} must be a list of texts such as ["A-W"], got {value!r}')
-    if key in ("settings", "vary", "space", "data", "method") and not isinstance(value, dict):
+    if key in ("settings", "vary", "space", "data", "method", "frozen", "frozen_space") and not isinstance(value, dict):
         raise ValueError(f"{key} must be a table, got {value!r}")
 
 
@@ -216,7 +241,7 @@ def _unique(values: Iterable[Any], name: str, *, empty: bool = False) -> tuple[A
 def write_grid(grid: Grid, file: Path) -> None:
     """Write a grid as TOML that `read_grid` reads back."""
     lines = [f"# Repeat with: sohot experiment {file.name} --data ROOT"]
-    tables = {"settings", "vary", "space", "data"}
+    tables = {"settings", "vary", "space", "data", "frozen", "frozen_space"}
     for one in fields(grid):
         value = getattr(grid, one.name)
         if one.name not in (*tables, _METHODS) and value not in (None, ()):

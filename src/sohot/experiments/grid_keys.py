@@ -1,5 +1,6 @@
 """Which settings a grid may hold, and what is said of others."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
@@ -9,6 +10,7 @@ from typing import Any, get_type_hints
 from ..data.protocols import PROTOCOLS
 from ..runs.config import METHOD, NETWORK, TRAINING, RunConfig
 from ..runs.options import convert
+from ..stacked import HeadSettings
 
 _OWN_KEYS = ("backbone", "method")
 """Options of `sohot fit` that a grid has keys of its own for."""
@@ -20,6 +22,46 @@ SETTINGS = tuple(
     or (one.metadata["group"] in (NETWORK, METHOD, TRAINING) and one.name not in _OWN_KEYS)
 )
 """Options of `sohot fit` that shape a result; where and how it is computed is not the grid's to say."""
+
+
+FEATURE_KEYS = (
+    *("weights", "from_scratch", "tap", "image_size", "channels"),
+    *("source_backbone", "source_weights", "source_tap", "source_channels"),
+)
+"""Options of `sohot fit` that shape frozen features."""
+
+HEAD_KEYS = tuple(one.name for one in fields(HeadSettings) if one.name != "method")
+"""Settings of training on frozen features."""
+
+
+def check_head(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Check settings of training on frozen features; values may be texts of the command line.
+
+    >>> check_head({"learning-rate": "0.01", "steps": 50}, "frozen")
+    {'learning_rate': 0.01, 'steps': 50}
+    """
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        try:
+            refuse_unknown(name, HEAD_KEYS, "setting")
+            found[name] = _of_text(value)
+            HeadSettings(method="so", **{name: found[name]})
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{where}: {error}") from None
+    return found
+
+
+def _of_text(value: Any) -> Any:
+    """Read what the command line gives as JSON reads it; what is no JSON stays text, commas make a list."""
+    if not isinstance(value, str):
+        return value
+    if "," in value and not value.startswith("["):
+        value = f"[{value}]"
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 def draw_names(protocol: str) -> list[str]:

@@ -16,6 +16,7 @@ from ..streams.own import is_own
 from ..streams.registry import find_builder
 from ..training import FitSettings, method
 from .cell import SELECTIONS, Cell, relevant_settings
+from .frozen_settings import frozen_combinations, frozen_space
 from .grid import Grid
 from .grid_keys import SETTINGS
 
@@ -53,7 +54,7 @@ def cells(
         _check_splits(grid, paper_numbers(dataset).splits)
     found: dict[str, Cell] = {}
     for split, (shift, data), name in product(grid.splits, shifts.items(), grid.methods):
-        for draw, settings in _combinations(grid, name):
+        for draw, settings in (frozen_combinations if frozen else _combinations)(grid, name):
             cell = Cell(
                 dataset.name,
                 shift,
@@ -65,12 +66,19 @@ def cells(
                 settings,
                 frozen,
                 select,
-                {} if select == "none" else {"space": _space(grid, name, settings), "trials": trials},
+                {} if select == "none" else _search(grid, name, settings, trials, frozen),
                 data,
                 weights_fingerprint(grid.backbone, settings),
             )
             found.setdefault(cell.key, cell)
     return list(found.values())
+
+
+def _search(grid: Grid, name: str, settings: Mapping[str, Any], trials: int, frozen: bool) -> dict[str, Any]:
+    """Say what settings are chosen from. On frozen features fits are cheap: every combination is tried."""
+    if frozen:
+        return {"space": frozen_space(grid, name)}
+    return {"space": _space(grid, name, settings), "trials": trials}
 
 
 def _check_splits(grid: Grid, most: int) -> None:

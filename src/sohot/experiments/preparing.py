@@ -47,8 +47,7 @@ def needed_features(
         _require_images(cell, split)
         if progress is not None:
             progress("drawing splits", number, len(cells))
-        options = {key: cell.settings.get(key) for key in _NETWORK}
-        network = repr([cell.backbone, options, len(split.classes)])
+        network = _network(cell, len(split.classes))
         if network not in trunks:
             trunks[network] = _trunks(cell, len(split.classes), where)
         if cell.settings.get("augment"):  # other pictures in every step: nothing can be kept
@@ -58,6 +57,15 @@ def needed_features(
             _, images = lists.setdefault(features.folder, (features, {}))
             images.setdefault(repr([cell.shift, cell.split, dict(cell.draw), side]), split.sides[side])
     return [(features, list(images.values())) for features, images in lists.values()]
+
+
+def trunks_of(cell: Cell, num_classes: int, where: Where) -> tuple[str, dict[str, TrunkFeatures]]:
+    """Give the trunks of a cell's network by domain, and a text that is the same for cells with the same network."""
+    return _network(cell, num_classes), _trunks(cell, num_classes, where)
+
+
+def _network(cell: Cell, num_classes: int) -> str:
+    return repr([cell.backbone, {key: cell.settings.get(key) for key in _NETWORK}, num_classes])
 
 
 def _trunks(cell: Cell, num_classes: int, where: Where) -> dict[str, TrunkFeatures]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..data.protocols import Split, few_shot_folds
-from ..training import FitResult
 from .cell import Cell
 from .cell_training import Where, config_of, draw_split, train
 
@@ -37,7 +36,7 @@ def run_cell(cell: Cell, where: Where) -> dict[str, Any]:
     done = train(cell, settings, split.classes, split.sides, "target_test", where)
     return {
         "accuracy": done.accuracy,
-        "zeta": _zeta(done.result),
+        "zeta": done.result.objective.learned_weights(),
         "curve": _curve(done.result.history),
         "chosen": chosen,
         "seconds": {**done.seconds, "select": selecting},
@@ -77,23 +76,21 @@ def _select(cell: Cell, split: Split, where: Where) -> dict[str, Any]:
     return {"settings": dict(chosen.settings), "score": chosen.score, "trials": chosen.trials}
 
 
-def _zeta(result: FitResult) -> dict[str, list[float]] | None:
-    alignment = result.objective.alignment
-    if alignment is None or alignment.weights is None:
-        return None
-    found = {"means": alignment.zeta_bar.tolist()}
-    for order, values in zip(alignment.orders, alignment.zeta, strict=True):
-        found[f"order{order}"] = values.tolist()
-    return found
-
-
 def _curve(history: Sequence[Mapping[str, float]]) -> dict[str, list[Any]]:
     """Give the losses of at most 100 steps, evenly chosen, the first and the last among them."""
-    count = min(len(history), MOST_POINTS)
-    places = sorted({round(place * (len(history) - 1) / max(count - 1, 1)) for place in range(count)})
-    chosen = [history[place] for place in places]
+    chosen = [history[place] for place in evenly(len(history))]
     curve: dict[str, list[Any]] = {"step": [int(record["step"]) for record in chosen]}
     for name in CURVES:
         values = [record.get(name, math.nan) for record in chosen]
         curve[name] = [value if math.isfinite(value) else None for value in values]
     return curve
+
+
+def evenly(steps: int) -> list[int]:
+    """Choose at most 100 of some steps, evenly, the first and the last among them.
+
+    >>> evenly(3), len(evenly(250)), evenly(250)[-1]
+    ([0, 1, 2], 100, 249)
+    """
+    count = min(steps, MOST_POINTS)
+    return sorted({round(place * (steps - 1) / max(count - 1, 1)) for place in range(count)})

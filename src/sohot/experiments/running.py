@@ -134,10 +134,10 @@ def run_grid(plan: Plan, engine: Engine, *, retry_failed: bool = False, watcher:
         pending = [cell for cell, ended in zip(plan.cells, settled, strict=True) if ended is None]
         kept = settled.count("done")
         watcher.begin(len(plan.cells), kept, settled.count("failed"))
-        if any(cell.frozen for cell in pending):
-            engine = FrozenEngine(plan.where)
-        elif pending:
+        if pending:
             prepare(pending, plan.where, watcher.progress)
+        if any(cell.frozen for cell in pending):
+            engine = FrozenEngine(plan.where, watcher.progress)
         computed = run_cells(pending, store, engine, partial(run_cell, where=plan.where), retry_failed, watcher)
         records = store.records()
     failed = [(Cell.from_dict(one["cell"]), str(one["error"])) for one in records if one["status"] == "failed"]

@@ -86,7 +86,10 @@ class HeadSettings:
         self._check_numbers()
         for name, choices in _CHOICES.items():
             check_choice(getattr(self, name), choices, name)
-        count = len(self.resolved_method().orders)
+        chosen = self.resolved_method()
+        if chosen.rival is not None:
+            raise ValueError(f"the method {chosen.name!r} trains networks on images; it is not to be had on features")
+        count = len(chosen.orders)
         if isinstance(self.sigma1, tuple) and len(self.sigma1) != count:
             raise ValueError(f"sigma1 must hold one number for each of the {count} orders, got {len(self.sigma1)}")
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ..losses import StartingPoint
+from ..losses import ScatterAlignment, StartingPoint
 from .alignments import make_alignment
 from .methods import Method
 from .model import Output
@@ -84,6 +84,19 @@ class Objective(nn.Module):
                 parts |= {"alignment": aligned, **details}
                 total = total + aligned
         return {"loss": total, **{name: part.detach() for name, part in parts.items()}}
+
+    def learned_weights(self) -> dict[str, list[float]] | None:
+        """Give the learned class weights by term ("means", "order2", …), one number a class; None where there are none.
+
+        >>> settings = FitSettings(method="so+zeta")
+        >>> Objective(settings.resolved_method(), 2, settings).learned_weights()
+        {'means': [1.0, 1.0], 'order2': [1.0, 1.0]}
+        """
+        alignment = self.alignment
+        if not isinstance(alignment, ScatterAlignment) or alignment.weights is None:
+            return None
+        of_orders = zip(alignment.orders, alignment.zeta, strict=True)
+        return {"means": alignment.zeta_bar.tolist(), **{f"order{order}": zeta.tolist() for order, zeta in of_orders}}
 
     def _cross_entropy(
         self, output: Output, source_labels: Tensor | None, target_labels: Tensor | None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ...losses import ScatterAlignment
 from ...streams import TwoStreams
 from ...training import FitResult
 from ..digit_splits import NUM_CLASSES, SHOTS, DigitSplit
@@ -87,7 +88,7 @@ def weight_figure(learned: Mapping[str, FitResult]) -> "Figure":
     figure = new_figure(8.0, 2.9 * len(learned))
     for axes, (name, result) in zip(figure.subplots(len(learned), 1, squeeze=False).flat, learned.items(), strict=True):
         alignment = result.objective.alignment
-        assert alignment is not None  # class weights are part of it
+        assert isinstance(alignment, ScatterAlignment)  # class weights are part of it
         series = {r"$\bar{\zeta}$, means": alignment.zeta_bar} | {
             rf"$\zeta$, order {order}": values for order, values in zip(alignment.orders, alignment.zeta, strict=True)
         }

@@ -23,10 +23,6 @@ from .grid_keys import SETTINGS
 TRIALS = 20
 SIGMAS = [0.01, 0.03, 0.1, 0.3, 1.0]
 RATES = [3e-4, 1e-3, 3e-3, 1e-2]
-ALIGNED_SPACE: dict[str, list[Any]] = {"sigma1": SIGMAS, "sigma2": SIGMAS, "lr": RATES}
-PLAIN_SPACE: dict[str, list[Any]] = {"lr": RATES, "steps": [50, 100, 200]}
-"""What `--select` chooses from by default. Without alignment the length matters as much as the learning rate does:
-nothing else keeps such a network from overfitting. Orders stay those in the method's name unless the grid says so."""
 
 
 def cells(
@@ -115,8 +111,8 @@ def normal_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _space(grid: Grid, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    usual = ALIGNED_SPACE if method(name).aligns else PLAIN_SPACE
-    space = relevant_settings(name, grid.space or {key: value for key, value in usual.items() if key not in grid.vary})
+    usual = {key: values for key, values in usual_space(name, settings).items() if key not in grid.vary}
+    space = relevant_settings(name, grid.space or usual)
     if not space:
         raise ValueError(f"space holds nothing that the method {name!r} looks at, so there is nothing to select from")
     for key, values in space.items():
@@ -125,6 +121,22 @@ def _space(grid: Grid, name: str, settings: Mapping[str, Any]) -> dict[str, Any]
             for value in ends:
                 normal_settings(name, {**settings, key: value})
     return dict(space)
+
+
+def usual_space(name: str, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Give what `--select` chooses from by default.
+
+    Without alignment the length matters as much as the learning rate does, for nothing else keeps such a network from
+    overfitting; it is never more than what the grid allows. Orders stay those in the method's name.
+
+    >>> usual_space("s+t", {"steps": 100})["steps"], list(usual_space("so", {}))
+    ([100, 50, 25], ['sigma1', 'sigma2', 'lr'])
+    """
+    if method(name).aligns:
+        return {"sigma1": SIGMAS, "sigma2": SIGMAS, "lr": RATES}
+    length = "epochs" if "epochs" in settings else "steps"
+    most = settings.get(length, FitSettings().steps)
+    return {"lr": RATES, length: list(dict.fromkeys(max(1, most // share) for share in (1, 2, 4)))}
 
 
 def data_fingerprint(dataset: DataSet, shift: str) -> str:

@@ -1,7 +1,6 @@
 """The store: attempts are added and never changed, and a cell is claimed by one living process at a time."""
 
 import os
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -199,6 +198,8 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
 def test_a_full_disk_is_told_in_a_sentence_and_loses_nothing(store):
+    import resource
+
     one, two = make_cells(2)
     store.claim(one)
     store.finish(one, {"value": 1})

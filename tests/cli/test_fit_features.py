@@ -73,7 +73,7 @@ def test_auto_chooses_by_the_target_rows_and_says_why(
     ended = sohot(*call(files), "--shots", 2, "--method", "auto", "--steps", 5, "--out", tmp_path / "out", "--json")
     assert ended.code == 0
     assert "held-out target rows" in ended.err
-    assert ended.json["chosen"]["trials"] == 24
+    assert ended.json["chosen"]["trials"] == 27
     assert ended.json["chosen"]["settings"]["method"] in ("s+t", "m", "so", "so+zeta", "so+to+fo+zeta")
 
 

@@ -19,18 +19,21 @@ def _sigmas(pairs: Iterable[tuple[float, float]], **others: Any) -> list[dict[st
     return [{"sigma1": [one], "sigma2": [two], **{name: [x] for name, x in others.items()}} for one, two in pairs]
 
 
+_STRONG = 2.5e-2  # a hundred times the default: a plain rival that alignment has to beat
 _EQUAL = [(0.01, 0.01), (0.1, 0.1), (1.0, 1.0)]
 
 DEFAULT: list[dict[str, list[Any]]] = [
     {"method": ["s+t"], "streams": ["shared", "separate"]},
+    {"method": ["s+t"], "weight_decay": [_STRONG]},
     *_sigmas(_EQUAL, method="m"),
     *_sigmas(_PAIRS, method="so"),
+    *_sigmas([(0.1, 0.1), (1.0, 0.1)], method="so", weight_decay=_STRONG),
     *_sigmas(_EQUAL, method="so", streams="separate"),
     *_sigmas(_EQUAL, method="so", estimator="unbiased"),
     *_sigmas(_EQUAL, method="so+zeta"),
     *_sigmas(_EQUAL, method="so+to+fo+zeta"),
 ]
-"""What is chosen among where nothing is said: 24 settings of 5 methods."""
+"""What is chosen among where nothing is said: 27 settings of 5 methods."""
 
 _ALIGNS = ("orders", "sigma1", "sigma2", "estimator", "feature_scale")
 _ZETA = ("alpha1", "alpha2", "zeta_learning_rate")

@@ -31,7 +31,7 @@ class SoHoTClassifierCV(FeatureClassifier):
     Args:
         base: The classifier whose parameters hold where the candidates say nothing; None for the defaults.
         candidates: What to choose among: lists of values by parameter, or several such dicts, as in scikit-learn's
-            GridSearchCV; parameters that a method ignores are dropped. None for 24 settings of 5 methods.
+            GridSearchCV; parameters that a method ignores are dropped. None for 27 settings of 5 methods.
         folds: Number of folds; None for as many as the largest class has labelled target rows, at most 5.
 
     Attributes:
@@ -128,10 +128,12 @@ def _count(fit: StackedFit, problems: Problems, fold: ShotFold) -> float:
 def results_table(candidates: Sequence[Candidate], folds: Sequence[ShotFold], right: Scores) -> dict[str, Any]:
     """Put the scores into the form of scikit-learn's searches.
 
-    The mean is over held-out rows, each of which counts once; its standard error is that of a share of so many rows.
+    The mean is over held-out rows, each of which counts once. Its standard error is that of a share of so many rows,
+    one right and one wrong row added (Laplace): nine rows of nine do not make a share certain.
     """
     sizes = np.asarray([len(fold.held) for fold in folds])
     shares, mean = right / sizes, right.sum(axis=1) / sizes.sum()
+    likely = (right.sum(axis=1) + 1) / (sizes.sum() + 2)
     order = np.argsort(-np.nan_to_num(mean, nan=-1.0), kind="stable")  # candidates come simplest first
     names = sorted({name for candidate in candidates for name in candidate.params})
     return {
@@ -140,7 +142,7 @@ def results_table(candidates: Sequence[Candidate], folds: Sequence[ShotFold], ri
         **{f"split{number}_test_score": shares[:, number] for number in range(len(folds))},
         "mean_test_score": mean,
         "std_test_score": shares.std(axis=1),
-        "standard_error": np.sqrt(mean * (1 - mean) / sizes.sum()),
+        "standard_error": np.sqrt(likely * (1 - likely) / sizes.sum()),
         "rank_test_score": np.argsort(order) + 1,
         "held_out_rows": np.full(len(candidates), sizes.sum()),
     }

@@ -16,6 +16,7 @@ from two_domains import two_domains
 import sohot
 from sohot import SoHoTClassifier
 from sohot.estimators import tables
+from sohot.stacked import HeadSettings
 from sohot.training import METHOD_NAMES
 
 DATA = two_domains()
@@ -29,6 +30,10 @@ def fitted(method: str = "so", **params: Any) -> SoHoTClassifier:
 
 def assert_same(one: SoHoTClassifier, other: SoHoTClassifier, tolerance: float = 1e-4) -> None:
     np.testing.assert_allclose(one.predict_proba(DATA.test), other.predict_proba(DATA.test), atol=tolerance)
+
+
+def test_defaults_are_those_of_the_trainer() -> None:
+    assert SoHoTClassifier(random_state=0).settings() == HeadSettings()
 
 
 @pytest.mark.parametrize("method", METHOD_NAMES)

@@ -1,5 +1,6 @@
 """Together with skada: its data, its splitters, its scorers, its pipelines."""
 
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,17 +16,15 @@ from sohot import SoHoTClassifier, SoHoTClassifierCV
 from sohot._torchvision import import_torchvision
 from sohot.estimators import baseline
 
+if not os.environ.get("CI"):
+    pytest.importorskip("skada", reason="skada is not installed")
 import_torchvision()  # skada's data sets import it as well
-with sklearn.config_context():  # skada switches metadata routing on for the whole process
-    routing = sklearn.get_config()["enable_metadata_routing"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pytest.importorskip("skada", reason="skada is not installed")
-        from skada import make_da_pipeline
-        from skada.datasets import make_shifted_datasets
-        from skada.metrics import ImportanceWeightedScorer, PredictionEntropyScorer, SupervisedScorer
-        from skada.model_selection import SourceTargetShuffleSplit, StratifiedDomainShuffleSplit
-sklearn.set_config(enable_metadata_routing=routing)
+with sklearn.config_context(), warnings.catch_warnings():  # skada switches metadata routing on for the whole process
+    warnings.simplefilter("ignore")
+    from skada import make_da_pipeline
+    from skada.datasets import make_shifted_datasets
+    from skada.metrics import ImportanceWeightedScorer, PredictionEntropyScorer, SupervisedScorer
+    from skada.model_selection import SourceTargetShuffleSplit, StratifiedDomainShuffleSplit
 
 QUICK = SoHoTClassifier(hidden=8, steps=40, random_state=0)
 with warnings.catch_warnings():  # it calls itself in a way it calls out of date

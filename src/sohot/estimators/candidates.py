@@ -19,7 +19,7 @@ def _sigmas(pairs: Iterable[tuple[float, float]], **others: Any) -> list[dict[st
     return [{"sigma1": [one], "sigma2": [two], **{name: [x] for name, x in others.items()}} for one, two in pairs]
 
 
-_STRONG = 2.5e-2  # a hundred times the default: a plain rival that alignment has to beat
+_STRONG = 5e-2  # ten times the default: a plain rival that alignment has to beat
 _EQUAL = [(0.01, 0.01), (0.1, 0.1), (1.0, 1.0)]
 
 DEFAULT: list[dict[str, list[Any]]] = [

@@ -98,7 +98,7 @@ class SoHoTClassifier(FeatureClassifier):
         components: int | None = 128,
         heads: str = "shared",
         norm_bound: float | None = None,
-        weight_decay: float = 2.5e-4,
+        weight_decay: float = 5e-3,
         coupling: float = 1e-3,
         map_decay: float = 0.0,
         target_weight: float | None = None,

@@ -1,5 +1,7 @@
 """SoHoTClassifier: laws over domains and orders of rows, kinds of input, and what is refused."""
 
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import torch
+from command_line import python_path
 from sklearn.base import clone
 from two_domains import two_domains
 
@@ -292,7 +295,9 @@ def test_lists_are_rows_too() -> None:
     assert classifier.predict(DATA.test[:2].tolist(), sample_domain=[1, -1]).shape == (2,)
 
 
-def test_the_name_is_there_without_a_heavy_import() -> None:
-    assert "SoHoTClassifier" in dir(sohot)
+def test_the_names_are_there_without_a_heavy_import() -> None:
+    code = "import sys, sohot; assert 'SoHoTClassifier' in dir(sohot); print('sklearn' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], env=python_path(), capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "False"
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = sohot.Nothing

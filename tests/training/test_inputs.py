@@ -3,6 +3,12 @@ import torch
 
 from sohot.training import TensorInputs, predict_logits
 from sohot.training.inputs import Domain, Inputs, WholeSet, fingerprint_batches
+from sohot.training.ranks import Ranks
+
+
+def show(domain, rows, ranks=None):
+    device = torch.device("cpu")
+    return domain.bring(rows, domain.read(rows, device, ranks or Ranks()), device)
 
 
 def test_fingerprints_tell_data_apart():
@@ -21,9 +27,17 @@ def test_of_a_large_tensor_a_sample_is_enough(monkeypatch):
 
 def test_rows_are_given_in_the_order_asked_for():
     domain = Domain("source", TensorInputs(torch.arange(8.0).reshape(4, 2)), [0, 1, 2, 0], 3)
-    inputs, labels = domain.batch([3, 1], torch.device("cpu"))
+    inputs, labels = show(domain, [3, 1])
     assert inputs.tolist() == [[6, 7], [2, 3]]
     assert labels.tolist() == [0, 1]
+
+
+def test_a_rank_is_shown_its_rows_and_all_labels():
+    domain = Domain("source", TensorInputs(torch.arange(8.0).reshape(4, 2)), [0, 1, 2, 0], 3)
+    shown = [show(domain, [3, 1, 0], Ranks(count=2, own=own)) for own in (0, 1)]
+    assert [one.inputs.tolist() for one in shown] == [[[6, 7]], [[2, 3], [0, 1]]]
+    assert all(one.labels.tolist() == [0, 1, 0] for one in shown)
+    assert show(domain, [], Ranks(count=2)) is None
 
 
 def test_the_same_rows_are_not_fetched_twice_unless_they_may_differ():
@@ -31,11 +45,11 @@ def test_the_same_rows_are_not_fetched_twice_unless_they_may_differ():
         def batch(self, rows):
             return super().batch(rows) + torch.rand(())
 
-    rows, device = WholeSet(4, 0).batch(0)[0], torch.device("cpu")
+    rows = WholeSet(4, 0).batch(0)[0]
     fixed = Domain("source", TensorInputs(torch.zeros(4, 2)), [0] * 4, 1)
-    assert fixed.batch(rows, device)[0] is fixed.batch(rows, device)[0]
+    assert show(fixed, rows)[0] is show(fixed, rows)[0]
     random = Domain("source", Random(torch.zeros(4, 2)), [0] * 4, 1)
-    assert not random.batch(rows, device)[0].equal(random.batch(rows, device)[0])
+    assert not show(random, rows)[0].equal(show(random, rows)[0])
 
 
 def test_batches_of_other_rows_have_another_fingerprint(standin):

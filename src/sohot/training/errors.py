@@ -21,6 +21,10 @@ class Interrupted(TrainingError):  # noqa: N818
         self.signal = signal
 
 
+class RankLost(TrainingError):  # noqa: N818
+    """Another of the processes that train together is gone."""
+
+
 class CheckpointError(TrainingError):
     """A checkpoint could not be written or read."""
 

@@ -9,18 +9,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric import Fabric
 from lightning_fabric.loggers.logger import Logger
 from torch import nn
 
-from .checkpoint import Checkpoint
-from .errors import CheckpointError, Diverged, Interrupted
+from .batch_norm import batch_norm_over_ranks
+from .checkpoint import Checkpoint, load_checkpoint
+from .compiling import compiled
+from .errors import CheckpointError, Diverged, Interrupted, RankLost
 from .inputs import Batches, Domain, Inputs, WholeSet, fingerprint_batches
-from .interrupt import StopRequest
+from .interrupt import SIGNALS, StopRequest
 from .loggers import make_loggers
 from .model import as_streams, require_one_input
 from .objective import Objective
 from .randomness import reproducible
+from .ranks import Ranks, lost_connection
 from .run_folder import RunFolder
 from .settings import FitSettings
 from .trainer import Record, Trainer, make_fabric
@@ -96,19 +98,25 @@ def fit(
         require_one_input(model, settings.from_trunk)
     if batches is None:
         batches = WholeSet(*(len(domain.inputs) if domain else 0 for domain in (source_domain, target_domain)))
+    if resume and run_dir is None:
+        raise ValueError("resume=True needs the run_dir of the run to go on with")
     folder, checkpoint = None, None
     with ExitStack() as stack:
+        fabric = make_fabric(settings)
+        ranks = Ranks.here()
         if run_dir is not None:
-            identity = _identity(model, source_domain, target_domain, batches, settings, config)
+            identity = _identity(model, source_domain, target_domain, batches, settings, config) if ranks.first else {}
             folder = RunFolder(Path(run_dir), identity, resume=resume, keep=settings.keep_checkpoints)
             stack.callback(folder.close)
-            checkpoint = folder.open()
-        elif resume:
-            raise ValueError("resume=True needs the run_dir of the run to go on with")
-        fabric = make_fabric(settings, _loggers(settings, folder, checkpoint))
+            checkpoint = _open(folder, ranks)
         stack.enter_context(reproducible(settings.seed, fabric.device.type))
+        stack.enter_context(batch_norm_over_ranks(model, ranks, fabric.device))
+        stack.enter_context(compiled(model, settings.compile, fabric.device))
         trainer = Trainer(fabric, model, source_domain, target_domain, batches, settings)
-        history = _run(trainer, folder, checkpoint, settings, on_step)
+        stack.callback(trainer.close)
+        loggers = _loggers(settings, folder, checkpoint) if ranks.first else []
+        run = _Run(trainer, folder, settings, loggers, on_step if ranks.first else None)
+        history = run.do(checkpoint)
     model.eval()
     return FitResult(
         model=model,
@@ -120,6 +128,13 @@ def fit(
     )
 
 
+def _open(folder: RunFolder, ranks: Ranks) -> Checkpoint | None:
+    """Let the first rank make or check the folder; give every rank the checkpoint to go on from."""
+    checkpoint = folder.open() if ranks.first else None
+    found = ranks.from_first(None if checkpoint is None else checkpoint.folder.name)
+    return checkpoint if ranks.first or found is None else load_checkpoint(folder.checkpoints / found)
+
+
 def _loggers(settings: FitSettings, folder: RunFolder | None, checkpoint: Checkpoint | None) -> list[Logger]:
     try:
         return make_loggers(settings.loggers, folder.path if folder else None, checkpoint.step if checkpoint else 0)
@@ -127,54 +142,95 @@ def _loggers(settings: FitSettings, folder: RunFolder | None, checkpoint: Checkp
         raise _no_logs(error, folder) from error
 
 
-def _run(
-    trainer: Trainer,
-    folder: RunFolder | None,
-    checkpoint: Checkpoint | None,
-    settings: FitSettings,
-    on_step: Callable[[Record], None] | None,
-) -> list[Record]:
-    """Do the steps that are left."""
-    start = 0
-    if checkpoint is not None:
-        trainer.restore(checkpoint)
-        start = checkpoint.step
-    history: list[Record] = []
-    status = "failed"
-    try:
-        with StopRequest() as stop:
-            for done in range(start + 1, settings.steps + 1):
-                record = trainer.step(done - 1)
-                history.append(record)
-                _log(trainer.fabric, record, folder)
-                if on_step is not None:
-                    on_step(record)
-                last = done == settings.steps
-                if last or stop.received or done % settings.checkpoint_every == 0:
-                    _save(trainer, folder, done)
-                if stop.received and not last:
-                    raise _interrupted(stop.received, done, settings.steps, folder)
-        status = "success"
-    except Diverged as error:
-        raise Diverged(f"{error}; {folder.last_good()}" if folder else str(error)) from None
-    finally:
-        for logger in trainer.fabric.loggers:
-            with suppress(OSError):  # a full disk has been told of already
-                logger.finalize(status)
-    return history
+class _Run:
+    """The steps of a run, with what is written and said between them."""
 
+    def __init__(
+        self,
+        trainer: Trainer,
+        folder: RunFolder | None,
+        settings: FitSettings,
+        loggers: list[Logger],
+        on_step: Callable[[Record], None] | None,
+    ) -> None:
+        self.trainer, self.ranks, self.device = trainer, trainer.ranks, trainer.fabric.device
+        self.folder, self.settings = folder, settings
+        self.loggers, self.on_step = loggers, on_step
+        self.history: list[Record] = []
 
-def _save(trainer: Trainer, folder: RunFolder | None, done: int) -> None:
-    trainer.require_finite_weights(done)
-    if folder is not None:
-        folder.save(done, *trainer.state())
+    def do(self, checkpoint: Checkpoint | None) -> list[Record]:
+        """Do the steps that are left."""
+        status = "failed"
+        try:
+            if checkpoint is not None:
+                self.trainer.restore(checkpoint)
+            with StopRequest() as stop:
+                self._steps(checkpoint.step if checkpoint else 0, stop)
+            status = "success"
+        except Diverged as error:
+            raise Diverged(f"{error}; {self.folder.last_good()}" if self.folder else str(error)) from None
+        except Exception as error:
+            if not (self.ranks.several and lost_connection(error)):
+                raise
+            kept = f"; {self.folder.last_good()}" if self.folder else ""
+            raise RankLost(f"rank {self.ranks.own} has lost the connection to another rank{kept}") from error
+        finally:
+            for logger in self.loggers:
+                with suppress(OSError):  # a full disk has been told of already
+                    logger.finalize(status)
+        return self.history
 
+    def _steps(self, start: int, stop: StopRequest) -> None:
+        steps = self.settings.steps
+        for done in range(start + 1, steps + 1):
+            self.trainer.step(done - 1)
+            last = done == steps
+            due = last or done % self.settings.checkpoint_every == 0
+            alone = stop.received is not None and not self.ranks.several
+            if not (due or alone or done % self.trainer.read_every == 0):
+                continue
+            received = self._read(stop)
+            if due or received:
+                self._save(done)
+            if received and not last:
+                raise _interrupted(received, done, steps, self.folder)
 
-def _log(fabric: Fabric, record: Record, folder: RunFolder | None) -> None:
-    try:
-        fabric.log_dict({name: value for name, value in record.items() if name != "step"}, step=int(record["step"]))
-    except OSError as error:
-        raise _no_logs(error, folder) from error
+    def _read(self, stop: StopRequest) -> str | None:
+        """Read the numbers of the steps since the last time; give the signal that has come, to whichever rank."""
+        diverged = None
+        for record in self.trainer.records():
+            try:
+                self.trainer.require_convergence(record)
+            except Diverged as error:
+                diverged = error
+                break
+            self.history.append(record)
+            self._log(record)
+            if self.on_step is not None:
+                self.on_step(record)
+        asked = 0 if stop.received is None else 1 + SIGNALS.index(stop.received)
+        asked, failed = self.ranks.highest([asked, int(diverged is not None)], self.device)
+        if diverged is not None:
+            raise diverged
+        if failed:
+            raise Diverged("training diverged on another rank")
+        return SIGNALS[asked - 1] if asked else None
+
+    def _save(self, done: int) -> None:
+        self.trainer.require_finite_weights(done)
+        if self.folder is not None:
+            if self.ranks.first:
+                self.folder.save(done, *self.trainer.state())
+            if self.ranks.several:
+                self.ranks.wait(self.device)
+
+    def _log(self, record: Record) -> None:
+        numbers = {name: value for name, value in record.items() if name != "step"}
+        try:
+            for logger in self.loggers:
+                logger.log_metrics(numbers, step=int(record["step"]))
+        except OSError as error:
+            raise _no_logs(error, self.folder) from error
 
 
 def _no_logs(error: OSError, folder: RunFolder | None) -> CheckpointError:

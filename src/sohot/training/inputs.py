@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from ..functional.checks import INTEGER_TYPES, check_label_range
+from .ranks import Ranks
 
 _HASHED_BYTES = 1 << 26  # of a larger tensor a sample of rows is hashed: enough to tell data sets apart, and quick
 
@@ -54,7 +55,7 @@ class TensorInputs:
 
     def batch(self, rows: Tensor) -> Tensor:
         """Give these rows, stacked."""
-        return self.tensor[rows.to(self.tensor.device)]
+        return self.tensor[rows.to(self.tensor.device, non_blocking=True)]
 
     def fingerprint(self) -> str:
         """Give a short text that changes with the data."""
@@ -78,6 +79,13 @@ class WholeSet:
     def batch(self, step: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - the same rows whatever the step
         """Give all rows."""
         return self._rows
+
+
+class Shown(NamedTuple):
+    """What a step is shown of a domain: the inputs of this rank's rows, and the labels of all rows of the batch."""
+
+    inputs: Tensor
+    labels: Tensor
 
 
 class Domain:
@@ -105,19 +113,31 @@ class Domain:
                 f"{name}_labels must hold one label for each of {len(inputs)} rows, got {len(self.labels)}"
             )
         check_label_range(self.labels, num_classes, f"{name}_labels")
-        self._last: tuple[Tensor, Tensor, Tensor] | None = None
+        self._last: tuple[Tensor, Shown] | None = None
 
-    def batch(self, rows: Any, device: torch.device) -> tuple[Tensor, Tensor] | tuple[None, None]:
-        """Give inputs and labels of these rows on a device; None and None if there are no rows in this step."""
+    def read(self, rows: Any, device: torch.device, ranks: Ranks) -> "Shown | None":
+        """Read this rank's rows of a batch, ready to be brought to a device; None if there are no rows in this step."""
         if self._last is not None and self._last[0] is rows:
-            return self._last[1:]
+            return self._last[1]
         index = torch.as_tensor(rows, dtype=torch.int64)
         if len(index) == 0:
-            return None, None
-        batch = self.inputs.batch(index).to(device, non_blocking=True), self.labels[index].to(device)
+            return None
+        inputs = self.inputs.batch(ranks.share(index))
+        if device.type == "cuda" and inputs.device.type == "cpu":
+            inputs = inputs.pin_memory()  # only from there the copy goes on by itself
+        return Shown(inputs, self.labels[index])
+
+    def bring(self, rows: Any, shown: "Shown | None", device: torch.device) -> "Shown | None":
+        """Bring what `read` gave to a device, without waiting for it to arrive."""
+        if shown is None or (self._last is not None and self._last[0] is rows):
+            return shown
+        inputs = shown.inputs.to(device, non_blocking=True)
+        if device.type == "cuda" and inputs.dim() == 4:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
+        shown = Shown(inputs, shown.labels.to(device, non_blocking=True))
         if type(self.inputs) is TensorInputs and isinstance(rows, Tensor):  # a subclass may be random
-            self._last = rows, *batch  # the whole set at once: the same rows again in the next step
-        return batch
+            self._last = rows, shown  # the whole set at once: the same rows again in the next step
+        return shown
 
     def fingerprint(self) -> dict[str, Any]:
         """Describe the data so that another data set is told apart."""

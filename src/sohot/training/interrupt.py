@@ -4,6 +4,8 @@ import signal
 import threading
 from types import FrameType, TracebackType
 
+SIGNALS = ("SIGINT", "SIGTERM")
+
 
 class StopRequest:
     """Turns the first SIGINT or SIGTERM into a wish that the loop looks at; a second Ctrl-C stops at once.

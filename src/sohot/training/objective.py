@@ -79,7 +79,7 @@ class Objective(nn.Module):
             source, target = output.source_features, output.target_features
             if self.alignment is not None and source is not None and target is not None:
                 aligned, details = self.alignment(
-                    _full(source), source_labels, _full(target), target_labels, return_parts=True
+                    full_precision(source), source_labels, full_precision(target), target_labels, return_parts=True
                 )
                 parts |= {"alignment": aligned, **details}
                 total = total + aligned
@@ -105,7 +105,7 @@ class Objective(nn.Module):
         given = ("source", output.source_logits, source_labels), ("target", output.target_logits, target_labels)
         for domain, logits, labels in given:
             if logits is not None and labels is not None:
-                mean = cross_entropy(_full(logits), labels)
+                mean = cross_entropy(full_precision(logits), labels)
                 parts[f"cross_entropy_{domain}"] = mean
                 sums.append(mean * len(labels))
                 rows.append(len(labels))
@@ -118,6 +118,6 @@ class Objective(nn.Module):
         return total, {"cross_entropy": total, **parts}
 
 
-def _full(x: Tensor) -> Tensor:
+def full_precision(x: Tensor) -> Tensor:
     """Bring half precision to float32 and leave the rest."""
     return x.to(torch.promote_types(x.dtype, torch.float32))

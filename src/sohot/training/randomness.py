@@ -1,5 +1,6 @@
 """Same seed, same machine, same result: seeding, and the state of all generators for a checkpoint."""
 
+import hashlib
 import os
 import random
 from collections.abc import Iterator
@@ -14,9 +15,7 @@ import torch
 def reproducible(seed: int, device_type: str) -> Iterator[None]:
     """Seed Python, numpy and torch inside, choose deterministic kernels, and leave everything as it was after."""
     before = random_state()
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
+    _seed_all(seed)
     deterministic, warn_only = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -32,6 +31,18 @@ def reproducible(seed: int, device_type: str) -> Iterator[None]:
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
         torch.backends.cudnn.benchmark = benchmark
         restore_random_state(before)
+
+
+def seed_step(seed: int, rank: int, step: int) -> None:
+    """Seed everything for a step of one of several ranks: each draws its own numbers, whenever the run was resumed."""
+    digest = hashlib.sha256(f"{seed} {rank} {step}".encode()).digest()
+    _seed_all(int.from_bytes(digest[:8], "little") >> 1)
+
+
+def _seed_all(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
 
 
 def random_state() -> dict[str, Any]:

@@ -14,6 +14,8 @@ SCHEDULES = ("one-cycle", "cosine", "constant")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed", "64-true")
 ACCELERATORS = ("auto", "cpu", "cuda", "mps")
 LOGGERS = ("tensorboard", "wandb", "mlflow")
+STRATEGIES = ("auto", "ddp")
+_SHORT = {"32": "32-true", "64": "64-true"}
 
 _BOOKKEEPING = {"bookkeeping": True}
 
@@ -54,6 +56,10 @@ class FitSettings:
         seed: Seed of everything random in the run.
         accelerator: "auto", "cpu", "cuda" or "mps".
         precision: "32-true", "bf16-mixed", "16-mixed" or "64-true". The loss is always computed in float32 or better.
+        devices: Devices of this machine that share the rows of each batch; under `torchrun` its number counts.
+        num_nodes: Machines that do.
+        strategy: "auto" or "ddp": how several devices train together. The result is that of one device.
+        compile: Compile the streams by `torch.compile`.
         divergence_factor: Stop when the loss exceeds its first value (or 1) this many times.
         checkpoint_every: Steps between checkpoints.
         keep_checkpoints: How many of the newest checkpoints stay.
@@ -94,6 +100,10 @@ class FitSettings:
     seed: int = 0
     accelerator: str = "auto"
     precision: str = "32-true"
+    devices: int = field(default=1, metadata=_BOOKKEEPING)
+    num_nodes: int = field(default=1, metadata=_BOOKKEEPING)
+    strategy: str = field(default="auto", metadata=_BOOKKEEPING)
+    compile: bool = field(default=False, metadata=_BOOKKEEPING)
     divergence_factor: float = 100.0
     checkpoint_every: int = field(default=50, metadata=_BOOKKEEPING)
     keep_checkpoints: int = field(default=2, metadata=_BOOKKEEPING)
@@ -103,6 +113,7 @@ class FitSettings:
         for name in ("orders", "sigma1", "loggers"):  # JSON and TOML give lists
             if isinstance(value := getattr(self, name), list):
                 object.__setattr__(self, name, tuple(value))
+        object.__setattr__(self, "precision", _SHORT.get(self.precision, self.precision))
         chosen = self.resolved_method()
         self._check_numbers(chosen)
         check_choice(self.optimizer, OPTIMIZERS, "optimizer")
@@ -111,13 +122,15 @@ class FitSettings:
         check_choice(self.feature_scale, FEATURE_SCALES, "feature_scale")
         check_choice(self.accelerator, ACCELERATORS, "accelerator")
         check_choice(self.precision, PRECISIONS, "precision")
+        check_choice(self.strategy, STRATEGIES, "strategy")
         for name in self.loggers or ():
             check_choice(name, LOGGERS, "each of loggers")
-        if not isinstance(self.from_trunk, bool):
-            raise TypeError(f"from_trunk must be True or False, got {self.from_trunk!r}")
+        for name in ("from_trunk", "compile"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {value!r}")
 
     def _check_numbers(self, chosen: Method) -> None:
-        for name in ("steps", "checkpoint_every", "keep_checkpoints"):
+        for name in ("steps", "checkpoint_every", "keep_checkpoints", "devices", "num_nodes"):
             _check_integer(getattr(self, name), name, lowest=1)
         _check_integer(self.seed, "seed", lowest=0)
         not_negative = ("zeta_lr", "weight_decay", "sigma2", "alpha1", "alpha2", "head_decay", "coupling", "margin")
@@ -179,7 +192,7 @@ class FitSettings:
         return cls(**values)
 
     def decisive(self) -> dict[str, Any]:
-        """Return the settings that decide the result: all but how often to save and where to log."""
+        """Return the settings that decide the result: all but how often to save, where to log, on how many devices."""
         kept = [one.name for one in fields(self) if "bookkeeping" not in one.metadata]
         values = self.as_json()
         return {name: values[name] for name in kept}

@@ -2,41 +2,59 @@
 
 import math
 import time
+import warnings
 from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from lightning_fabric.loggers.logger import Logger
+from lightning_fabric.strategies.ddp import DDPStrategy
 from torch import Tensor, nn
 
-from ..losses import StartingPoint
+from .ahead import ReadAhead
 from .checkpoint import Checkpoint, Tensors
+from .compiling import not_compiled, stop_compiling
 from .errors import CheckpointError, Diverged
 from .flatten import flatten_optimizer, restore_optimizer
-from .inputs import Batches, Domain
-from .model import as_streams, tail_of
-from .objective import Objective
-from .optimization import build_optimizer, drop_gradients_of_tail, set_learning_rate
-from .randomness import random_state, restore_random_state
+from .inputs import Batches, Domain, Shown
+from .model import as_streams
+from .objective import Losses, Objective
+from .optimization import build_optimizer, set_learning_rate
+from .randomness import restore_random_state, seed_step
+from .ranks import Ranks
 from .settings import FitSettings
 from .step import TrainingStep
 
 Record = dict[str, float]
+Read = list[tuple[Any, Shown | None]]
+
+READ_EVERY = 20
+"""Steps after which the numbers of a GPU are read: reading them after each would let it wait for the next."""
 
 
-def make_fabric(settings: FitSettings, loggers: list[Logger]) -> Fabric:
-    """Build and launch the Fabric of a run: one device, its precision and the logs."""
+def make_fabric(settings: FitSettings) -> Fabric:
+    """Build and launch the Fabric of a run: its device and precision, and the ranks it trains with."""
+    ranks = Ranks.here()
+    wanted = settings.devices * settings.num_nodes
+    if wanted > 1 and not ranks.several:
+        raise ValueError(
+            f"devices={settings.devices} with num_nodes={settings.num_nodes} needs {wanted} processes: start the "
+            f"script by torchrun --nproc-per-node {settings.devices} (`sohot fit` starts them itself)"
+        )
+    # A step may show one domain alone, or a method learn from one: then a stream of its own gets no gradient.
+    several = DDPStrategy(find_unused_parameters=True, broadcast_buffers=False)
     try:
         fabric = Fabric(
             accelerator=settings.accelerator,
-            devices=1,
+            devices=ranks.local_count,
+            num_nodes=ranks.count // ranks.local_count,
+            strategy=several if ranks.several else "auto",
             precision=settings.precision,  # type: ignore[arg-type]
-            loggers=loggers,
         )
         fabric.launch()
-    except Exception as error:  # Fabric has many kinds of them, all of them about these two settings
-        wanted = f"accelerator={settings.accelerator!r} with precision={settings.precision!r}"
-        raise ValueError(f"{wanted} cannot be used here: {' '.join(str(error).split())}") from error
+    except Exception as error:  # Fabric has many kinds of them, all of them about these settings
+        on = f" on {ranks.local_count} devices" if ranks.several else ""
+        wanted_here = f"accelerator={settings.accelerator!r}{on} with precision={settings.precision!r}"
+        raise ValueError(f"{wanted_here} cannot be used here: {' '.join(str(error).split())}") from error
     return fabric
 
 
@@ -62,40 +80,96 @@ class Trainer:
         settings: FitSettings,
     ) -> None:
         self.fabric = fabric
+        self.ranks = Ranks.here()
         self.model = model
         self.domains = source, target
         self.batches = batches
         self.settings = settings
-        start = StartingPoint(tail_of(model), pull) if (pull := settings.start_pull()) else None
-        self.objective = Objective(settings.resolved_method(), as_streams(model).num_classes, settings, start)
-        forward = TrainingStep(model, self.objective, settings).to(fabric.device)
+        self.objective = Objective(settings.resolved_method(), as_streams(model).num_classes, settings)
+        forward = TrainingStep(model, self.objective, settings, self.ranks).to(fabric.device)
         self.optimizer = build_optimizer(model, self.objective, settings)
         self._forward, self._wrapped_optimizer = fabric.setup(forward, self.optimizer)
         self.first_loss: float | None = None
+        on_gpu = fabric.device.type == "cuda"
+        self.read_every = READ_EVERY if on_gpu else 1
+        self._ahead: ReadAhead[Read] = ReadAhead(self._read, settings.steps, ahead=on_gpu)
+        self._waiting: list[tuple[Record, list[str], Tensor]] = []
+        self._since = time.perf_counter()
 
-    def step(self, step: int) -> Record:
-        """Do one step; return its number from 1, its losses and accuracies, the learning rate and the time it took."""
-        began = time.perf_counter()
+    def step(self, step: int) -> None:
+        """Do one step; `records` gives its numbers."""
+        if not self._waiting:
+            self._since = time.perf_counter()
+        if self.ranks.several:
+            seed_step(self.settings.seed, self.ranks.own, step)
         self._forward.train()
         set_learning_rate(self.optimizer, step, self.settings)
-        batch: list[Tensor | None] = []
-        for domain, rows in zip(self.domains, self.batches.batch(step), strict=True):
-            batch += (None, None) if domain is None else domain.batch(rows, self.fabric.device)
-        losses: dict[str, Tensor] = self._forward(*batch)
-        values = torch.stack([value.detach().float() for value in losses.values()]).tolist()  # one wait for the device
-        record: Record = {"step": step + 1, **dict(zip(losses, values, strict=True))}
-        self._require_convergence(step, record["loss"])
+        losses = self._losses(self._batch(step))
+        if self.read_every == 1:
+            self._require_convergence(step, float(losses["loss"].detach()))
         self.fabric.backward(losses["loss"])
+        numbers = {name: value.detach().float() for name, value in losses.items()}
         if self.settings.clip_norm is not None:
             norm = self.fabric.clip_gradients(
                 self._forward, self._wrapped_optimizer, max_norm=self.settings.clip_norm, error_if_nonfinite=False
             )
-            record["gradient_norm"] = float(norm) if norm is not None else math.nan
-        if step < self.settings.steps_of_head():
-            drop_gradients_of_tail(self.optimizer)
+            numbers["gradient_norm"] = torch.tensor(math.nan) if norm is None else norm.detach().float()
         self._wrapped_optimizer.step()
         self._wrapped_optimizer.zero_grad()
-        return {**record, "lr": self.optimizer.param_groups[0]["lr"], "seconds": time.perf_counter() - began}
+        known = {"step": step + 1, "lr": self.optimizer.param_groups[0]["lr"]}
+        self._waiting.append((known, list(numbers), torch.stack(list(numbers.values()))))
+
+    def records(self) -> list[Record]:
+        """Read the numbers of the steps since the last call: their losses and accuracies, learning rate and time."""
+        if not self._waiting:
+            return []
+        values = [tensor.tolist() for _, _, tensor in self._waiting]
+        seconds = (time.perf_counter() - self._since) / len(self._waiting)
+        found = []
+        for (known, names, _), read in zip(self._waiting, values, strict=True):
+            found.append(
+                {
+                    "step": known["step"],
+                    **dict(zip(names, read, strict=True)),
+                    "lr": known["lr"],
+                    "seconds": seconds,
+                }
+            )
+        self._waiting = []
+        return found
+
+    def _read(self, step: int) -> Read:
+        rows = self.batches.batch(step)
+        pairs = zip(self.domains, rows, strict=True)
+        return [
+            (of, None if domain is None else domain.read(of, self.fabric.device, self.ranks)) for domain, of in pairs
+        ]
+
+    def _batch(self, step: int) -> list[Tensor | None]:
+        batch: list[Tensor | None] = []
+        for domain, (rows, shown) in zip(self.domains, self._ahead.batch(step), strict=True):
+            shown = None if domain is None else domain.bring(rows, shown, self.fabric.device)
+            batch += (None, None) if shown is None else shown
+        return batch
+
+    def _losses(self, batch: list[Tensor | None]) -> Losses:
+        try:
+            losses: Losses = self._forward(*batch)
+        except Exception as error:
+            if not (self.settings.compile and not_compiled(error) and stop_compiling(self.model)):
+                raise
+            reason = " ".join(str(error).split())[:200]
+            warnings.warn(f"compile: the streams cannot be compiled ({reason}), so it goes on without", stacklevel=2)
+            losses = self._forward(*batch)
+        return losses
+
+    def close(self) -> None:
+        """End what works beside the training."""
+        self._ahead.close()
+
+    def require_convergence(self, record: Record) -> None:
+        """Raise `Diverged` if the loss of a step is no number, or far above the first one."""
+        self._require_convergence(int(record["step"]) - 1, record["loss"])
 
     def _require_convergence(self, step: int, loss: float) -> None:
         if self.first_loss is None and math.isfinite(loss):
@@ -129,7 +203,7 @@ class Trainer:
         plain = {
             "optimizer": optimizer_values,
             "scaler": self.fabric.strategy.precision.state_dict(),
-            "random": random_state(),
+            "random": self._ahead.random_state(),
             "first_loss": self.first_loss,
         }
         return tensors, plain

@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from ..runs.launching import record_ending
 from .commands import app
 from .ending import describe_end, show_warnings, terminate_politely
 
@@ -19,6 +20,6 @@ def main(arguments: list[str] | None = None) -> None:
         if end is None:
             raise
         code, sentence = end
-        if sentence:
+        if not record_ending(code, sentence, error) and sentence:
             print(f"sohot: {sentence}", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)

@@ -10,9 +10,12 @@ from typing import Any, get_type_hints
 import typer
 
 from ..runs import RunConfig, fit_run, read_config
+from ..runs.launching import end_with_parent, launch, needs_launch
 from ..runs.options import flag, kinds_of
 from ..runs.pipeline import CONFIG
 from ..training import Interrupted
+from ..training.ranks import Ranks
+from .ending import Ended
 from .output import percent, print_accuracy, print_json, print_text, results_only, say
 from .watching import TerminalWatcher, bar
 
@@ -34,12 +37,19 @@ For example:
 def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     """Resolve the configuration, train, print."""
     resolved = resolve(config, given)
+    if needs_launch(resolved):
+        if (ending := launch(resolved)).code:
+            raise Ended(ending.code, ending.sentence)
+        return
+    end_with_parent()
     try:
         with results_only(), bar(resolved.quiet) as progress:
             report = fit_run(resolved, TerminalWatcher(progress))
     except Interrupted as error:
         again = shlex.join(["sohot", "fit", "--out", str(resolved.out), "--resume"])
         raise Interrupted(f"{error}: {again}", error.signal) from None
+    if not Ranks.here().first:
+        return
     if resolved.json:
         print_json(report)
         return

@@ -13,7 +13,7 @@ from ..streams.registry import backbone_names
 from ..training.settings import FitSettings
 from .options import convert, flag, option
 
-CACHES = ("memory", "disk", "off")
+CACHES = ("memory", "device", "disk", "off")
 _METHODS = (
     "s: source labels alone; t: target labels alone; s+t: both, nothing aligned; m: whole domains aligned; so, to, fo: "
     "class scatters of order 2, 3, 4 aligned, also in sums (so+to); with +zeta a weight per class is learned. To "
@@ -102,10 +102,18 @@ class RunConfig:
     seed: int = option(0, TRAINING, "Seed of everything random, the choice of shots included.")
 
     device: str = option("auto", MACHINE, "auto, cpu, cuda or mps.")
+    devices: int = option(1, MACHINE, "Devices of this machine that share each batch; the result is that of one.")
+    num_nodes: int = option(1, MACHINE, "Machines that do.")
+    strategy: str = option(_DEFAULT.strategy, MACHINE, "How several devices train together: auto or ddp.")
     precision: str = option(_DEFAULT.precision, MACHINE, "32-true, bf16-mixed, 16-mixed or 64-true.")
+    compile: bool = option(False, MACHINE, "Compile the network: slower to start, faster to train on a GPU.")
     cache: str | None = option(
-        None, MACHINE, "Where the frozen part's outputs are kept: memory, disk or off.", shown="memory, if they fit"
+        None,
+        MACHINE,
+        "Where the frozen part's outputs are kept: device (its memory), memory, disk or off.",
+        shown="the first they fit in",
     )
+    threads: int | None = option(None, MACHINE, "Processor threads that compute.", shown="torch's own number")
     workers: int | None = option(None, MACHINE, "Threads that read images.", shown="one per core, at most 8")
     checkpoint_every: int = option(_DEFAULT.checkpoint_every, MACHINE, "Steps between checkpoints.")
     keep_checkpoints: int = option(_DEFAULT.keep_checkpoints, MACHINE, "How many checkpoints stay.")
@@ -128,7 +136,8 @@ class RunConfig:
     def __post_init__(self) -> None:
         if self.cache is not None:
             check_choice(self.cache, CACHES, flag("cache"))
-        for name in ("shots", "source_shots", "epochs", "batch_classes", "source_per_class", "target_per_class"):
+        counts = ("shots", "source_shots", "epochs", "batch_classes", "source_per_class", "target_per_class")
+        for name in (*counts, "devices", "num_nodes", "threads"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise ValueError(f"{flag(name)} must be at least 1, got {value}")
         for name in ("batch_rows", "workers"):
@@ -137,7 +146,7 @@ class RunConfig:
         for one, other in (("steps", "epochs"), ("shots", "target_test"), ("weights", "from_scratch")):
             if getattr(self, one) and getattr(self, other):
                 raise ValueError(f"{flag(one)} and {flag(other)} exclude each other: give one")
-        if self.augment and self.cache in ("memory", "disk"):
+        if self.augment and self.cache not in (None, "off"):
             raise ValueError(
                 f"--augment changes the images at every step, so --cache {self.cache} cannot be had with it"
             )

@@ -10,6 +10,7 @@ from shutil import rmtree
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from ..data import LabelledImages
 from ..streams import TwoStreams
@@ -17,7 +18,9 @@ from ..streams.registry import find_builder
 from ..training import ChangedRun, FitSettings, fit
 from ..training.checkpoint import read_description
 from ..training.files import write_json
+from ..training.ranks import Ranks
 from ..training.run_folder import differences
+from ..training.trainer import make_fabric
 from .batching import make_batches
 from .building import build_model, describe_model
 from .config import RunConfig
@@ -53,31 +56,37 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None) -> dict[str, Any]
         config: The configuration; `out` names the folder of the run.
         watcher: Told of the data found and of each step.
 
+    Of several ranks the first one looks at the images, writes and tests.
+
     Returns:
-        The report, as it is stored in the folder: data, settings, accuracy (None without test images), time.
+        The report, as it is stored in the folder: data, settings, accuracy (None without test images), time. Empty for
+        all ranks but the first.
     """
     began = time.perf_counter()
-    watcher = watcher or Watcher()
-    out = require_folder(config)
+    ranks = Ranks.here()
+    watcher = watcher if watcher is not None and ranks.first else Watcher()
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    out = require_folder(config) if ranks.first else _folder(config)
     for name in (config.backbone, config.source_backbone):  # before the images are looked through
         if name is not None:
             find_builder(name)
     device = choose_device(config.device)
-    data = gather(config, watcher.progress)
+    if ranks.several:
+        make_fabric(config.settings())  # from here on the ranks can talk
+    data = ranks.from_first(lambda: gather(config, watcher.progress))
     watcher.data(data)
     # Pixels with their channels side by side: on a CPU the narrow convolutions run up to twice as fast.
     model = build_model(config, len(data.classes))
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # which torch's stubs lack
     batches = make_batches(config, data.source, data.target)
     rows = sum(len(images) for images in (data.source, data.target) if images is not None)
-    cache = choose_cache(config, model, rows)
+    cache = ranks.from_first(lambda: choose_cache(config, model, rows))
     steps = None if config.epochs is None else config.epochs * batches.steps_per_epoch
     settings = config.settings(steps, from_trunk=cache != "off")
     identity = _identity(config, model, data)
-    _require_same(out, settings, identity)
-    if not ((out / DESCRIPTION).exists() and (out / CONFIG).exists()):  # one that never began may have left its own
-        out.mkdir(parents=True, exist_ok=True)
-        write_config(out / CONFIG, config.stored(), f"Repeat with: sohot fit --config {CONFIG} --out NEW_FOLDER")
+    if ranks.first:
+        _prepare(out, config, settings, identity)
     inputs = {
         domain: None if images is None else training_inputs(config, model, domain, images, cache, watcher.progress)
         for domain, images in (("source", data.source), ("target", data.target))
@@ -97,6 +106,10 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None) -> dict[str, Any]
             config=identity,
             on_step=on_step,
         )
+    if ranks.several:
+        dist.destroy_process_group()
+    if not ranks.first:
+        return {}
     accuracy = None if data.test is None else accuracy_on(model.to(device), data.test, config.workers, watcher.progress)
     report = make_report(config, data, settings, result, accuracy, time.perf_counter() - began)
     write_json(out / REPORT, report)
@@ -104,11 +117,15 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None) -> dict[str, Any]
     return report
 
 
+def _folder(config: RunConfig) -> Path:
+    if config.out is None:
+        raise ValueError("--out is missing: give a folder for the run")
+    return config.out
+
+
 def require_folder(config: RunConfig) -> Path:
     """Check early that the run's folder can be used: an error after an hour of work would be unkind."""
-    out = config.out
-    if out is None:
-        raise ValueError("--out is missing: give a folder for the run")
+    out = _folder(config)
     if config.resume and config.target is None and not (out / DESCRIPTION).exists():
         raise ValueError(f"--out {out} holds no run to go on with")
     if out.exists() and not out.is_dir():
@@ -120,6 +137,14 @@ def require_folder(config: RunConfig) -> Path:
         if strange:
             raise ValueError(f"--out {out} holds other files ({strange[0]}, …) and no run: give a folder of its own")
     return out
+
+
+def _prepare(out: Path, config: RunConfig, settings: FitSettings, identity: dict[str, Any]) -> None:
+    """Compare a run with the one in its folder, or begin a folder."""
+    _require_same(out, settings, identity)
+    if not ((out / DESCRIPTION).exists() and (out / CONFIG).exists()):  # one that never began may have left its own
+        out.mkdir(parents=True, exist_ok=True)
+        write_config(out / CONFIG, config.stored(), f"Repeat with: sohot fit --config {CONFIG} --out NEW_FOLDER")
 
 
 def _identity(config: RunConfig, model: TwoStreams, data: RunData) -> dict[str, Any]:

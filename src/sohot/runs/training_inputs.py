@@ -1,6 +1,7 @@
 """What the training loop reads: outputs of the frozen trunk, computed once, or images."""
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from torch import Tensor
 
 from ..data import ImageInputs, InputSpec, LabelledImages, iter_batches
 from ..streams import TwoStreams, cache_trunk, trunk_key
+from ..streams.trunk_cache import open_cache
 from ..training import Inputs, TensorInputs
+from ..training.ranks import Ranks
 from .config import RunConfig
 from .gathering import Progress
 
@@ -46,7 +49,11 @@ def choose_device(accelerator: str) -> torch.device:
 
 
 def choose_cache(config: RunConfig, model: TwoStreams, rows: int) -> str:
-    """Say where the trunk's outputs are kept: where asked, else in memory if they take at most half of what is free."""
+    """Say where the trunk's outputs are kept: where asked, else where they fit.
+
+    On a GPU if they take at most a quarter of what is free there (training needs the rest), else in memory if they take
+    at most half of what is free, else on disk.
+    """
     if config.augment:
         return "off"
     if config.cache is not None:
@@ -54,6 +61,8 @@ def choose_cache(config: RunConfig, model: TwoStreams, rows: int) -> str:
     trunk, spec = model.trunk("target"), model.inputs["target"]
     with torch.no_grad():
         size = trunk(torch.zeros(1, spec.channels, spec.size, spec.size)).numel() * 4
+    if choose_device(config.device).type == "cuda" and size * rows <= torch.cuda.mem_get_info()[0] / 4:
+        return "device"
     return "memory" if size * rows <= _free_memory() / 2 else "disk"
 
 
@@ -72,14 +81,21 @@ def training_inputs(
         model: The two streams.
         domain: "source" or "target".
         images: The images.
-        cache: "memory", "disk" or "off".
+        cache: "device", "memory", "disk" or "off".
         progress: Told how many images have passed the trunk.
+
+    Several ranks of a machine share one file: the first of them writes it, the others read it in place.
     """
     spec, trunk = model.inputs[domain], model.trunk(domain)
     if cache == "off":
         inputs = ImageInputs(images, spec, config.workers)
         return Augmented(inputs) if config.augment else inputs
-    file = None if cache == "memory" else cache_folder(config) / f"{domain}.safetensors"
+    ranks, device = Ranks.here(), choose_device(config.device)
+    file = cache_folder(config) / f"{domain}.safetensors" if cache == "disk" or ranks.several else None
+    key = None if file is None else trunk_key(trunk, _texts(images, spec))
+    if file is not None and key is not None and ranks.local > 0:
+        outputs = _wait_for(file, len(images), key)
+        return TensorInputs(outputs.to(device) if cache == "device" else outputs)
     stage = f"passing {domain} images through the frozen layers" if len(trunk) else f"reading {domain} images"
     batches = _counted(iter_batches(images, spec, BATCH, config.workers), len(images), stage, progress)
     outputs = cache_trunk(
@@ -87,10 +103,17 @@ def training_inputs(
         batches,
         len(images),
         file=file,
-        device=choose_device(config.device),
-        key=None if file is None else trunk_key(trunk, _texts(images, spec)),
+        device=device,
+        key=key,
     )
-    return TensorInputs(outputs)
+    return TensorInputs(outputs.to(device) if cache == "device" else outputs)
+
+
+def _wait_for(file: Path, rows: int, key: str) -> Tensor:
+    """Wait for a cache that another rank writes; if that one fails, whoever has started the ranks ends this one too."""
+    while (found := open_cache(file, rows, key)) is None:
+        time.sleep(0.2)
+    return found
 
 
 def cache_folder(config: RunConfig) -> Path:

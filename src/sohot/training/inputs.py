@@ -131,13 +131,18 @@ class Domain:
         """Bring what `read` gave to a device, without waiting for it to arrive."""
         if shown is None or (self._last is not None and self._last[0] is rows):
             return shown
-        inputs = shown.inputs.to(device, non_blocking=True)
-        if device.type == "cuda" and inputs.dim() == 4:
-            inputs = inputs.contiguous(memory_format=torch.channels_last)
-        shown = Shown(inputs, shown.labels.to(device, non_blocking=True))
+        shown = Shown(
+            self.arrange(shown.inputs.to(device, non_blocking=True)), shown.labels.to(device, non_blocking=True)
+        )
         if type(self.inputs) is TensorInputs and isinstance(rows, Tensor):  # a subclass may be random
             self._last = rows, shown  # the whole set at once: the same rows again in the next step
         return shown
+
+    def arrange(self, inputs: Tensor) -> Tensor:
+        """Put the channels of a pixel side by side, as a GPU's convolutions want them."""
+        if inputs.device.type != "cuda" or inputs.dim() != 4:
+            return inputs
+        return inputs.contiguous(memory_format=torch.channels_last)
 
     def fingerprint(self) -> dict[str, Any]:
         """Describe the data so that another data set is told apart."""

@@ -5,7 +5,7 @@ rank computes the one loss of the whole batch, and each takes its own rows' part
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -76,11 +76,11 @@ class Ranks:
         start = sum(sizes[: self.own])
         return rows[start : start + sizes[self.own]] if sizes[self.own] else rows[:1]
 
-    def from_first(self, value: Value) -> Value:
-        """Give every rank the value that the first one has."""
+    def from_first(self, make: Callable[[], Value]) -> Value:
+        """Let the first rank make a value and give it to every rank."""
         if not self.several:
-            return value
-        box: list[Any] = [value]
+            return make()
+        box: list[Any] = [make() if self.first else None]
         dist.broadcast_object_list(box, src=0)
         result: Value = box[0]
         return result

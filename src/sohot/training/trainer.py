@@ -1,8 +1,11 @@
 """The moving parts of a run: model, objective and optimiser on their device, one step at a time."""
 
+import logging
 import math
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -50,12 +53,25 @@ def make_fabric(settings: FitSettings) -> Fabric:
             strategy=several if ranks.several else "auto",
             precision=settings.precision,  # type: ignore[arg-type]
         )
-        fabric.launch()
+        with _without_notes():
+            fabric.launch()
     except Exception as error:  # Fabric has many kinds of them, all of them about these settings
         on = f" on {ranks.local_count} devices" if ranks.several else ""
         wanted_here = f"accelerator={settings.accelerator!r}{on} with precision={settings.precision!r}"
         raise ValueError(f"{wanted_here} cannot be used here: {' '.join(str(error).split())}") from error
     return fabric
+
+
+@contextmanager
+def _without_notes() -> Iterator[None]:
+    """Keep Fabric's own account of how the ranks find each other out of what a run says."""
+    notes = logging.getLogger("lightning_fabric.utilities.rank_zero")
+    level = notes.level
+    notes.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        notes.setLevel(level)
 
 
 class Trainer:

@@ -1,0 +1,233 @@
+"""Several processes for one run: `sohot fit --devices N` starts itself N times, watches, and tells how it ended.
+
+Under `torchrun`, or another launcher that sets the same variables, the processes are there already.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from ..functional.checks import check_choice
+from ..training.checkpoint import checkpoint_folders
+from ..training.errors import RankLost
+from ..training.files import write_json
+from ..training.settings import STRATEGIES
+from .config import RunConfig
+from .config_file import write_config
+from .options import flag
+from .training_inputs import choose_device
+
+CONFIG = "config.toml"
+ENDING, PARENT = "SOHOT_ENDING", "SOHOT_PARENT"
+"""Environment of a process that was started here: where it says how it ended, and who started it."""
+
+GRACE = 10.0
+"""Seconds that the other ranks have to end by themselves once one has failed."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run of several processes ended: its exit code, and the sentence for it (empty if all went well)."""
+
+    code: int
+    sentence: str
+
+
+def needs_launch(config: RunConfig) -> bool:
+    """Tell whether a run needs processes that nobody has started yet."""
+    return config.devices * config.num_nodes > 1 and "TORCHELASTIC_RUN_ID" not in os.environ
+
+
+def launch(config: RunConfig) -> Ending:
+    """Run `sohot fit` once for each device of this machine and wait for the end."""
+    check_choice(config.strategy, STRATEGIES, "--strategy")
+    if config.out is None:
+        raise ValueError("--out is missing: give a folder for the run")
+    kind = choose_device(config.device).type
+    there = {"cuda": torch.cuda.device_count(), "mps": 1}.get(kind, config.devices)
+    if config.devices > there:
+        raise ValueError(f"--devices {config.devices}: this machine has {there} of the kind {kind}")
+    shared = _environment(config)
+    with tempfile.TemporaryDirectory(prefix="sohot-ranks-") as folder:
+        write_config(Path(folder) / CONFIG, config.stored(), "What all ranks do.")
+        ranks = [_Rank(config, shared, number, Path(folder)) for number in range(config.devices)]
+        try:
+            with _Forwarded(ranks):
+                _watch(ranks)
+        finally:
+            for rank in ranks:
+                rank.process.kill()
+                rank.process.wait()
+        return _ending(ranks, config)
+
+
+def record_ending(code: int, sentence: str, error: BaseException) -> bool:
+    """Leave the end of this process to the one that started it; False if that was somebody else."""
+    file = os.environ.get(ENDING)
+    if file is None:
+        return False
+    write_json(Path(file), {"code": code, "sentence": sentence, "lost": isinstance(error, RankLost)})
+    return True
+
+
+def end_with_parent() -> None:
+    """End this process, if it was started here, when the one that watches over it is gone."""
+    parent = os.environ.get(PARENT)
+    if parent is None:
+        return
+
+    def watch() -> None:
+        while os.getppid() == int(parent):
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class _Rank:
+    """One of the processes."""
+
+    def __init__(self, config: RunConfig, shared: Mapping[str, str], local: int, folder: Path) -> None:
+        node = int(shared["GROUP_RANK"])
+        self.number = node * config.devices + local
+        self.ending_file, self.said_file = folder / f"{local}.json", folder / f"{local}.txt"
+        self.stopped = False
+        environment = {**shared, "LOCAL_RANK": str(local), "RANK": str(self.number), ENDING: str(self.ending_file)}
+        words = [sys.executable, "-m", "sohot", "fit", "--config", str(folder / CONFIG), "--out", str(config.out)]
+        words += [flag(name) for name in ("resume", "quiet", "json") if getattr(config, name)]
+        with self.said_file.open("wb") as said:
+            # A session of its own: a Ctrl-C reaches this process alone, which hands it on exactly once.
+            quiet: dict[str, Any] = {} if self.number == 0 else {"stdout": subprocess.DEVNULL, "stderr": said}
+            self.process = subprocess.Popen(words, env=environment, start_new_session=True, **quiet)
+
+    @property
+    def failed(self) -> bool:
+        return self.process.poll() not in (None, 0)
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def stop(self, how: signal.Signals) -> None:
+        """End it because another has failed."""
+        if self.running:
+            self.stopped = True
+            self.process.send_signal(how)
+
+    def ending(self) -> dict[str, Any]:
+        """Give what it has said of its end."""
+        try:
+            found: dict[str, Any] = json.loads(self.ending_file.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return found
+
+    def last_words(self) -> str:
+        """Give the last line it printed."""
+        lines = self.said_file.read_text(encoding="utf-8", errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+class _Forwarded:
+    """Hands Ctrl-C and SIGTERM on to all processes: they save and stop."""
+
+    def __init__(self, ranks: list[_Rank]) -> None:
+        self.ranks = ranks
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._send) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _send(self, number: int, _frame: FrameType | None) -> None:
+        for rank in self.ranks:
+            if rank.running:
+                rank.process.send_signal(number)
+
+
+def _watch(ranks: list[_Rank]) -> None:
+    """Wait until all are done; if one fails, the others have a moment to say so before they are stopped."""
+    failed_at = None
+    while any(rank.running for rank in ranks):
+        if failed_at is None and any(rank.failed for rank in ranks):
+            failed_at = time.monotonic()
+        if failed_at is not None and time.monotonic() - failed_at > GRACE:
+            for rank in ranks:
+                rank.stop(signal.SIGKILL if time.monotonic() - failed_at > 2 * GRACE else signal.SIGTERM)
+        time.sleep(0.05)
+
+
+def _ending(ranks: list[_Rank], config: RunConfig) -> Ending:
+    failed = [rank for rank in ranks if rank.failed]
+    if not failed:
+        return Ending(0, "")
+    by_signal = [rank for rank in failed if rank.process.returncode < 0 and not rank.stopped]
+    told = {rank.number: rank.ending() for rank in failed}
+    cause = [rank for rank in failed if told[rank.number] and not told[rank.number]["lost"]]
+    if by_signal:
+        name = signal.Signals(-by_signal[0].process.returncode).name
+        return Ending(1, f"rank {by_signal[0].number} died of {name}{_resume(config)}")
+    if cause:
+        found = told[cause[0].number]
+        whose = "" if cause[0].number == 0 or not found["sentence"] else f"rank {cause[0].number}: "
+        return Ending(found["code"], f"{whose}{found['sentence']}")
+    silent = [rank for rank in failed if not told[rank.number] and not rank.stopped]
+    if silent:
+        code, last = silent[0].process.returncode, silent[0].last_words()
+        return Ending(1, f"rank {silent[0].number} ended with exit code {code} ({last}){_resume(config)}")
+    return Ending(1, f"rank {failed[0].number} has lost the connection to another rank{_resume(config)}")
+
+
+def _resume(config: RunConfig) -> str:
+    """Say where the last checkpoint is, and how to go on."""
+    out = config.out or Path()
+    newest = next(iter(checkpoint_folders(out / "checkpoints")), None)
+    kept = f"the last good checkpoint is {newest}" if newest else "no checkpoint was written yet"
+    return f"; {kept}; go on with: sohot fit --out {out} --resume"
+
+
+def _environment(config: RunConfig) -> dict[str, str]:
+    """Give the variables that `torchrun` would set, but for those of one process."""
+    given = os.environ
+    if config.num_nodes > 1 and not {"MASTER_ADDR", "NODE_RANK"} <= set(given):
+        raise ValueError(
+            f"--num-nodes {config.num_nodes}: set MASTER_ADDR (the name of the first machine) and NODE_RANK (0 on the"
+            " first, 1 on the second, …) on each machine, or start by torchrun"
+        )
+    threads = config.threads or max(1, (os.cpu_count() or 1) // config.devices)
+    return {
+        "OMP_NUM_THREADS": str(threads),
+        "TORCH_CPP_LOG_LEVEL": "ERROR",  # not what may be done faster: ranks look for streams without a gradient
+        **given,
+        "TORCHELASTIC_RUN_ID": "sohot",
+        "MASTER_ADDR": given["MASTER_ADDR"] if config.num_nodes > 1 else "127.0.0.1",
+        "MASTER_PORT": given.get("MASTER_PORT", "29500") if config.num_nodes > 1 else str(_free_port()),
+        "GROUP_RANK": given["NODE_RANK"] if config.num_nodes > 1 else "0",
+        "WORLD_SIZE": str(config.devices * config.num_nodes),
+        "LOCAL_WORLD_SIZE": str(config.devices),
+        PARENT: str(os.getpid()),
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+    return port

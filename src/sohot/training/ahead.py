@@ -4,6 +4,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
+import torch
+
 from .randomness import random_state
 
 Batch = TypeVar("Batch")
@@ -18,12 +20,14 @@ class ReadAhead(Generic[Batch]):
     Args:
         read: Gives the batch of a step.
         last: Number of steps: none is read beyond them.
-        ahead: Whether to read ahead; without it everything happens in the calling thread, in order.
+        gpu: The GPU to read ahead for; None to read in the calling thread, in order.
     """
 
-    def __init__(self, read: Callable[[int], Batch], last: int, ahead: bool) -> None:
+    def __init__(self, read: Callable[[int], Batch], last: int, gpu: torch.device | None) -> None:
         self._read, self._last = read, last
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="sohot-ahead") if ahead else None
+        self._pool = None
+        if gpu is not None:  # pinned memory belongs to the current device, which each thread chooses for itself
+            self._pool = ThreadPoolExecutor(1, "sohot-ahead", initializer=torch.cuda.set_device, initargs=(gpu,))
         self._next: tuple[int, Future[Batch]] | None = None
         self._before: dict[str, Any] | None = None
 

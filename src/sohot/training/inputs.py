@@ -115,6 +115,11 @@ class Domain:
         check_label_range(self.labels, num_classes, f"{name}_labels")
         self._last: tuple[Tensor, Shown] | None = None
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the inputs lie on a GPU already, so that there is nothing to read."""
+        return isinstance(self.inputs, TensorInputs) and self.inputs.tensor.is_cuda
+
     def read(self, rows: Any, device: torch.device, ranks: Ranks) -> "Shown | None":
         """Read this rank's rows of a batch, ready to be brought to a device; None if there are no rows in this step."""
         if self._last is not None and self._last[0] is rows:

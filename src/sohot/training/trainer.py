@@ -46,14 +46,14 @@ def make_fabric(settings: FitSettings) -> Fabric:
     # A step may show one domain alone, or a method learn from one: then a stream of its own gets no gradient.
     several = DDPStrategy(find_unused_parameters=True, broadcast_buffers=False)
     try:
-        fabric = Fabric(
-            accelerator=settings.accelerator,
-            devices=ranks.local_count,
-            num_nodes=ranks.count // ranks.local_count,
-            strategy=several if ranks.several else "auto",
-            precision=settings.precision,  # type: ignore[arg-type]
-        )
         with _without_notes():
+            fabric = Fabric(
+                accelerator=settings.accelerator,
+                devices=ranks.local_count,
+                num_nodes=ranks.count // ranks.local_count,
+                strategy=several if ranks.several else "auto",
+                precision=settings.precision,  # type: ignore[arg-type]
+            )
             fabric.launch()
     except Exception as error:  # Fabric has many kinds of them, all of them about these settings
         on = f" on {ranks.local_count} devices" if ranks.several else ""
@@ -64,7 +64,7 @@ def make_fabric(settings: FitSettings) -> Fabric:
 
 @contextmanager
 def _without_notes() -> Iterator[None]:
-    """Keep Fabric's own account of how the ranks find each other out of what a run says."""
+    """Keep Fabric's own account of precision and processes out of what a run says."""
     notes = logging.getLogger("lightning_fabric.utilities.rank_zero")
     level = notes.level
     notes.setLevel(logging.WARNING)
@@ -108,7 +108,8 @@ class Trainer:
         self.first_loss: float | None = None
         on_gpu = fabric.device.type == "cuda"
         self.read_every = READ_EVERY if on_gpu else 1
-        self._ahead: ReadAhead[Read] = ReadAhead(self._read, settings.steps, ahead=on_gpu)
+        ahead = on_gpu and any(domain is not None and not domain.on_gpu for domain in self.domains)
+        self._ahead: ReadAhead[Read] = ReadAhead(self._read, settings.steps, fabric.device if ahead else None)
         self._waiting: list[tuple[Record, list[str], Tensor]] = []
         self._since = time.perf_counter()
 

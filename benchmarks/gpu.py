@@ -1,0 +1,86 @@
+"""All that is measured on a GPU, in one call of at most five minutes: the fused kernel, and training with it.
+
+    python benchmarks/gpu.py [--out FILE.md] [--images DIR] [--only kernel|training]
+
+Prints Markdown, and writes it to a file with --out.
+"""
+
+import argparse
+import platform
+import subprocess
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+from gpu_training import training_bars
+
+MINUTES = 5
+
+
+def machine() -> list[str]:
+    """Say what it was measured on."""
+    card = torch.cuda.get_device_properties(0)
+    names = ("torch", "triton", "torchvision", "timm", "lightning-fabric", "numpy")
+    versions = ", ".join(f"{name} {_version(name)}" for name in names)
+    return [
+        f"{card.name}, {card.total_memory / 2**30:.0f} GiB, {card.multi_processor_count} multiprocessors; driver "
+        f"{_driver()}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}; Python "
+        f"{platform.python_version()}, {versions}.",
+        "",
+    ]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"
+
+
+def _driver() -> str:
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        return subprocess.run(query, capture_output=True, text=True, check=True, timeout=30).stdout.split()[0]
+    except (OSError, subprocess.SubprocessError, IndexError):
+        return "unknown"
+
+
+def kernel() -> list[str]:
+    """Measure the fused kernel."""
+    try:
+        from gpu_kernel import kernel_bars
+    except ImportError as error:
+        return ["## Fused kernel", "", f"Not measured: {error}.", ""]
+    found = kernel_bars()
+    return [found] if isinstance(found, str) else [*found, ""]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, help="file to write the Markdown to")
+    parser.add_argument("--images", type=Path, help="folder of images for the input pipeline; made-up ones without it")
+    parser.add_argument("--only", choices=("kernel", "training"))
+    parser.add_argument("--seconds", type=float, default=150.0, help="about how long the training part may take")
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("this benchmark needs a CUDA GPU")
+    began = time.perf_counter()
+    lines = ["# On a GPU", "", *machine()]
+    if options.only != "training":
+        lines += kernel()
+    if options.only != "kernel":
+        lines += training_bars(options.images, seconds=options.seconds)
+    took = time.perf_counter() - began
+    command = f"python benchmarks/gpu.py{'' if options.images is None else f' --images {options.images}'}"
+    lines.append(f"Measured by `{command}` in {took / 60:.1f} minutes (at most {MINUTES} are allowed).")
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if options.out is not None:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""What a GPU must not change, and what it does in its own way. Skipped where there is none."""
+
+import pytest
+import torch
+from command_line import make_domains, weights
+
+from sohot.cli import main
+from sohot.training import Diverged, FitSettings, TensorInputs, fit
+from sohot.training.checkpoint import checkpoint_folders
+from sohot.training.csv_log import read_csv_log
+from sohot.training.trainer import READ_EVERY
+
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),
+    pytest.mark.filterwarnings("ignore"),  # kernels without a deterministic form say so
+]
+KINDS = [
+    {"method": "so+zeta"},
+    {"method": "so+to", "precision": "bf16-mixed"},
+    {"precision": "16-mixed", "clip_norm": 1},
+]
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(step):
+    def on_step(record):
+        if record["step"] == step:
+            raise Stop
+
+    return on_step
+
+
+def difference(one, other):
+    first, second = one.state_dict(), other.state_dict()
+    assert list(first) == list(second)
+    return max(float((first[name].cpu().double() - second[name].cpu().double()).abs().max()) for name in first)
+
+
+def test_a_gpu_trains_to_the_weights_of_a_processor(train, standin):
+    models = [standin.SmallStreams() for _ in range(2)]
+    for model, accelerator in zip(models, ("cpu", "cuda"), strict=True):
+        model.tail[3].p = 0.0
+        train(model, accelerator=accelerator, method="so+zeta", steps=8, batches=standin.RandomRows(24, 9))
+    assert difference(*models) < 1e-4
+
+
+@pytest.mark.parametrize("options", KINDS)
+def test_a_resumed_run_ends_where_an_undisturbed_one_does(train, standin, tmp_path, options):
+    options = {**options, "steps": 50, "checkpoint_every": 12, "accelerator": "cuda"}
+    options["batches"] = standin.RandomRows(24, 9)
+    whole = train(run_dir=tmp_path / "whole", **options)
+    with pytest.raises(Stop):
+        train(run_dir=tmp_path / "cut", on_step=stop_at(37), **options)
+    rest = train(run_dir=tmp_path / "cut", resume=True, **options)
+    assert rest.resumed_from == 36
+    assert difference(whole.model, rest.model) < 1e-6
+    assert whole.history[-1]["loss"] < whole.history[0]["loss"]
+    assert [row["step"] for row in read_csv_log(tmp_path / "cut" / "log.csv")] == list(range(1, 51))
+
+
+def test_what_is_read_ahead_is_drawn_again_when_resumed(standin, tmp_path):
+    class Noisy(TensorInputs):
+        def batch(self, rows):
+            return super().batch(rows) + 0.1 * torch.randn(len(rows), 4)
+
+    def run(name, on_step=None):
+        source, source_labels, target, target_labels = standin.problem()
+        settings = FitSettings(steps=30, checkpoint_every=7, accelerator="cuda", loggers=())
+        data = Noisy(source), source_labels, Noisy(target), target_labels
+        return fit(standin.SmallStreams(), *data, settings, run_dir=tmp_path / name, resume=True, on_step=on_step)
+
+    whole = run("whole")
+    with pytest.raises(Stop):
+        run("cut", stop_at(16))
+    assert difference(whole.model, run("cut").model) < 1e-6
+
+
+def test_divergence_is_seen_soon_and_never_saved(train, tmp_path):
+    with pytest.raises(Diverged, match=r"the loss is \S+ at step \d+"):
+        train(accelerator="cuda", lr=1e20, steps=500, run_dir=tmp_path, checkpoint_every=50)
+    assert not checkpoint_folders(tmp_path / "checkpoints")
+    assert len(read_csv_log(tmp_path / "log.csv")) <= READ_EVERY
+
+
+def test_compiled_streams_train_to_the_same_weights(train, standin):
+    models = [standin.SmallStreams() for _ in range(2)]
+    for model, compile in zip(models, (False, True), strict=True):
+        model.tail[3].p = 0.0
+        train(model, accelerator="cuda", compile=compile, steps=8)
+    assert difference(*models) < 1e-4
+
+
+def test_the_trunk_may_be_cached_on_the_gpu(tmp_path, capsys):
+    domains = make_domains(tmp_path)
+    options = ["--device", "cuda", "--shots", "2", "--steps", "25", "--quiet", "--trains", "head"]
+    for cache in ("device", "memory", "disk", "off"):
+        with pytest.raises(SystemExit) as ended:
+            main(["fit", *domains.options(), *options, "--cache", cache, "--out", str(tmp_path / cache)])
+        assert not ended.value.code, capsys.readouterr().err
+    assert weights(tmp_path / "device") == weights(tmp_path / "memory") == weights(tmp_path / "disk")
+
+
+def test_augmented_images_are_read_ahead(tmp_path, capsys):
+    domains = make_domains(tmp_path)
+    options = ["--device", "cuda", "--shots", "2", "--quiet", "--augment", "--checkpoint-every", "7", "--steps", "20"]
+    for precision in ("32", "bf16-mixed", "16-mixed"):
+        with pytest.raises(SystemExit) as ended:
+            main(["fit", *domains.options(), *options, "--precision", precision, "--out", str(tmp_path / precision)])
+        assert not ended.value.code, capsys.readouterr().err

@@ -9,10 +9,10 @@ from sohot.training.randomness import random_state, reproducible
 GPU = torch.device("cuda", 0)
 
 
-@pytest.fixture
-def no_gpu(monkeypatch):
+@pytest.fixture(autouse=True)
+def _no_gpu(monkeypatch):
     """Reading ahead needs a GPU to choose, not to work."""
-    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda _: None)
 
 
 class Reader:
@@ -33,7 +33,7 @@ def test_without_a_gpu_everything_happens_here_and_in_order():
     ahead.close()
 
 
-def test_the_next_batch_is_read_and_none_beyond_the_last(no_gpu):
+def test_the_next_batch_is_read_and_none_beyond_the_last():
     reader = Reader()
     ahead = ReadAhead(reader, last=3, gpu=GPU)
     assert [ahead.batch(step)[0] for step in range(3)] == [0, 1, 2]
@@ -42,13 +42,13 @@ def test_the_next_batch_is_read_and_none_beyond_the_last(no_gpu):
     assert len(reader.threads) == 2
 
 
-def test_a_step_that_was_not_expected_is_read_anew(no_gpu):
+def test_a_step_that_was_not_expected_is_read_anew():
     ahead = ReadAhead(Reader(), last=9, gpu=GPU)
     assert [ahead.batch(step)[0] for step in (0, 5, 6)] == [0, 5, 6]
     ahead.close()
 
 
-def test_draws_and_states_are_those_of_reading_in_order(no_gpu):
+def test_draws_and_states_are_those_of_reading_in_order():
     def draws(gpu):
         with reproducible(3, "cpu"):
             ahead = ReadAhead(Reader(), last=4, gpu=gpu)
@@ -60,7 +60,7 @@ def test_draws_and_states_are_those_of_reading_in_order(no_gpu):
     assert read_ahead == in_order
 
 
-def test_an_error_comes_with_its_step(no_gpu):
+def test_an_error_comes_with_its_step():
     def read(step):
         if step == 1:
             raise OSError("cannot be read")

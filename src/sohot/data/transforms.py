@@ -49,12 +49,17 @@ def to_tensor(
         tensor([[[1., 1.], [1., 1.]]])
     """
     image = fit_image(image, spec, augment)
-    pixels = torch.from_numpy(np.array(image)).view(spec.size, spec.size, spec.channels)
-    values = torch.empty(spec.channels, spec.size, spec.size) if out is None else out
+    pixels = np.asarray(image).reshape(spec.size, spec.size, spec.channels)
+    tensor = torch.empty(spec.channels, spec.size, spec.size) if out is None else out
+    # By numpy, which computes in the calling thread: torch would start its own threads in each thread that reads.
     # Channel by channel and in place: several times as fast as arithmetic along a last dimension of three.
-    values.copy_(pixels.permute(2, 0, 1).contiguous())
-    mean, std = (torch.tensor(numbers).view(-1, 1, 1) for numbers in (spec.mean, spec.std))
-    return values.div_(255).sub_(mean).div_(std)
+    values = tensor.numpy()
+    values[...] = pixels.transpose(2, 0, 1)
+    values /= np.float32(255)
+    for channel, mean, std in zip(values, spec.mean, spec.std, strict=True):
+        channel -= np.float32(mean)
+        channel /= np.float32(std)
+    return tensor
 
 
 def fit_image(image: Image.Image, spec: InputSpec, augment: torch.Generator | None = None) -> Image.Image:

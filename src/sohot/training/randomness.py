@@ -21,13 +21,17 @@ def reproducible(seed: int, device_type: str) -> Iterator[None]:
         torch.is_deterministic_algorithms_warn_only_enabled(),
     )
     benchmark = torch.backends.cudnn.benchmark
+    memory: Any = torch.utils.deterministic
+    filled = memory.fill_uninitialized_memory
     try:
         if device_type == "cuda":  # on a CPU the kernels in use are deterministic anyway
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
             torch.use_deterministic_algorithms(True, warn_only=True)
             torch.backends.cudnn.benchmark = False
+            memory.fill_uninitialized_memory = False  # a kernel for each tensor, to find other bugs
         yield
     finally:
+        memory.fill_uninitialized_memory = filled
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
         torch.backends.cudnn.benchmark = benchmark
         restore_random_state(before)

@@ -110,5 +110,6 @@ def _report(output: Output, source_labels: Tensor | None, target_labels: Tensor 
         if logits is not None and labels is not None:
             report[f"accuracy_{domain}"] = (logits.argmax(1) == labels).float().mean()
     if output.clip_rate is not None:
-        report["clip_rate"] = torch.as_tensor(output.clip_rate, dtype=torch.float32).detach()
+        device = next(labels.device for labels in (source_labels, target_labels) if labels is not None)
+        report["clip_rate"] = torch.as_tensor(output.clip_rate, dtype=torch.float32, device=device).detach()
     return report

@@ -119,7 +119,8 @@ class Trainer:
             self._since = time.perf_counter()
         if self.ranks.several:
             seed_step(self.settings.seed, self.ranks.own, step)
-        self._forward.train()
+        if not (self._forward.training and self.model.training):  # a walk through all layers
+            self._forward.train()
         set_learning_rate(self.optimizer, step, self.settings)
         losses = self._losses(self._batch(step))
         if self.read_every == 1:
@@ -130,7 +131,8 @@ class Trainer:
             norm = self.fabric.clip_gradients(
                 self._forward, self._wrapped_optimizer, max_norm=self.settings.clip_norm, error_if_nonfinite=False
             )
-            numbers["gradient_norm"] = torch.tensor(math.nan) if norm is None else norm.detach().float()
+            known_norm = torch.full((), math.nan, device=self.fabric.device) if norm is None else norm.detach().float()
+            numbers["gradient_norm"] = known_norm
         self._wrapped_optimizer.step()
         self._wrapped_optimizer.zero_grad()
         known = {"step": step + 1, "lr": self.optimizer.param_groups[0]["lr"]}

@@ -1,5 +1,8 @@
 """What the training loop reads: the trunk's outputs, kept where they fit."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +13,7 @@ from sohot.runs import training_inputs as room
 from sohot.runs.building import build_model
 from sohot.runs.config import RunConfig
 from sohot.training import TensorInputs
+from sohot.training.ranks import Ranks
 
 
 @pytest.fixture
@@ -67,6 +71,37 @@ def test_what_does_not_fit_into_memory_goes_to_disk(tmp_path, monkeypatch, free,
     assert room.choose_cache(asked, model, rows=100) == expected
     assert room.choose_cache(config(tmp_path, cache="off"), model, rows=100) == "off"
     assert room.choose_cache(config(tmp_path, augment=True), model, rows=100) == "off"
+
+
+@pytest.mark.parametrize(("free", "expected"), [(1e12, "device"), (1e3, "memory")])
+def test_what_fits_goes_to_the_gpu(tmp_path, monkeypatch, free, expected):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 2e12))
+    monkeypatch.setattr(room, "_free_memory", lambda: 1e12)
+    asked = config(tmp_path, device="cuda")
+    assert room.choose_cache(asked, build_model(asked, 2), rows=100) == expected
+
+
+def test_the_device_may_be_the_processor(images, tmp_path):
+    on_device, memory = (inputs(config(tmp_path), images, cache) for cache in ("device", "memory"))
+    assert on_device.tensor.equal(memory.tensor)
+
+
+def test_ranks_of_a_machine_share_what_the_first_has_written(images, tmp_path, monkeypatch):
+    def of_rank(local):
+        monkeypatch.setattr(room.Ranks, "here", lambda: Ranks(2, local, 2, local))
+        return inputs(config(tmp_path), images, "memory")
+
+    alone = inputs(config(tmp_path), images, "memory")
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(room.Ranks, "here", lambda: Ranks(2, 1, 2, 1))
+        waiting = pool.submit(inputs, config(tmp_path), images, "memory")
+        time.sleep(0.5)
+        assert not waiting.done()
+        first = of_rank(0)
+        second = waiting.result(timeout=20)
+    assert first.tensor.equal(second.tensor)
+    assert first.tensor.equal(alone.tensor)
 
 
 def test_free_memory_is_a_plausible_number():

@@ -11,6 +11,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from .ranks import Ranks
 
+_KINDS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
 
 @contextmanager
 def batch_norm_over_ranks(model: nn.Module, ranks: Ranks, device: torch.device) -> Iterator[None]:
@@ -18,6 +20,9 @@ def batch_norm_over_ranks(model: nn.Module, ranks: Ranks, device: torch.device) 
 
     Layers whose statistics stand still are left alone. Names, parameters and buffers are those of the layers replaced,
     which come back in the end.
+
+    Raises:
+        ValueError: A network has layers of a kind of its own (with an activation inside, say) that cannot be replaced.
     """
     if not ranks.several:
         yield
@@ -31,6 +36,12 @@ def batch_norm_over_ranks(model: nn.Module, ranks: Ranks, device: torch.device) 
         if isinstance(layer, _BatchNorm) and layer.training
     ]
     model.train(training)
+    if strange := {type(layer).__name__ for _, _, layer in replaced if type(layer) not in _KINDS}:
+        kinds = ", ".join(sorted(strange))
+        raise ValueError(
+            f"on several devices batch normalisation of the kind {kinds} cannot follow its batches: "
+            "fix its statistics (batch_norm='fixed', --batch-norm fixed)"
+        )
     for parent, name, layer in replaced:
         setattr(parent, name, _over_ranks(layer, device))
     try:

@@ -32,9 +32,10 @@ from sohot.runs.training_inputs import Augmented
 from sohot.streams import Backbone, TwoStreams, create_backbone
 from sohot.training import FitSettings, Inputs, TensorInputs
 from sohot.training.compiling import compiled
+from sohot.training.fabric import make_fabric
 from sohot.training.inputs import Domain, WholeSet
 from sohot.training.randomness import reproducible
-from sohot.training.trainer import Trainer, make_fabric
+from sohot.training.trainer import Trainer
 
 CLASSES, SOURCE, TARGET, SIDE = 31, 5, 3, 224
 ROWS = CLASSES * (SOURCE + TARGET)

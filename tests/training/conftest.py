@@ -7,6 +7,8 @@ import pytest
 
 from sohot.training import FitResult, FitSettings, TensorInputs, fit
 
+collect_ignore = ["ddp_worker.py"]  # run as a process of its own, which finds its neighbours
+
 
 def load(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))

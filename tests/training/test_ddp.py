@@ -17,9 +17,9 @@ from safetensors.torch import load_file
 import sohot
 from sohot.training import FitSettings, load_run
 from sohot.training.csv_log import read_csv_log
-from sohot.training.randomness import reproducible, seed_step
+from sohot.training.fabric import make_fabric
+from sohot.training.randomness import reproducible, seed_all, step_seed
 from sohot.training.ranks import Ranks
-from sohot.training.trainer import make_fabric
 
 from .conftest import load
 
@@ -139,7 +139,7 @@ def test_dropout_differs_by_rank_and_step_but_not_by_resuming():
     def draw(rank, step):
         with reproducible(0, "cpu"):
             torch.rand(step)
-            seed_step(5, rank, step)
+            seed_all(step_seed(5, rank, step))
             return torch.rand(4).tolist(), random.random(), float(np.random.rand())
 
     drawn = [draw(rank, step) for rank in range(3) for step in range(3)]

@@ -17,10 +17,10 @@ from ..streams import TwoStreams
 from ..streams.registry import find_builder
 from ..training import ChangedRun, FitSettings, fit
 from ..training.checkpoint import read_description
+from ..training.fabric import make_fabric
 from ..training.files import write_json
 from ..training.ranks import Ranks
 from ..training.run_folder import differences
-from ..training.trainer import make_fabric
 from .batching import make_batches
 from .building import build_model, describe_model
 from .config import RunConfig

@@ -4,28 +4,26 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric.loggers.logger import Logger
 from torch import nn
 
 from .batch_norm import batch_norm_over_ranks
 from .checkpoint import Checkpoint, load_checkpoint
 from .compiling import compiled
-from .errors import CheckpointError, Diverged, Interrupted, RankLost
+from .fabric import make_fabric
 from .inputs import Batches, Domain, Inputs, WholeSet, fingerprint_batches
-from .interrupt import SIGNALS, StopRequest
-from .loggers import make_loggers
+from .loop import Loop, run_loggers
 from .model import as_streams, require_one_input
 from .objective import Objective
 from .randomness import reproducible
-from .ranks import Ranks, lost_connection
+from .ranks import Ranks
 from .run_folder import RunFolder
 from .settings import FitSettings
-from .trainer import Record, Trainer, make_fabric
+from .trainer import Record, Trainer
 
 
 @dataclass(frozen=True)
@@ -114,9 +112,9 @@ def fit(
         stack.enter_context(compiled(model, settings.compile, fabric.device))
         trainer = Trainer(fabric, model, source_domain, target_domain, batches, settings)
         stack.callback(trainer.close)
-        loggers = _loggers(settings, folder, checkpoint) if ranks.first else []
-        run = _Run(trainer, folder, settings, loggers, on_step if ranks.first else None)
-        history = run.do(checkpoint)
+        loggers = run_loggers(settings, folder, checkpoint) if ranks.first else []
+        loop = Loop(trainer, folder, settings, loggers, on_step if ranks.first else None)
+        history = loop.do(checkpoint)
     model.eval()
     return FitResult(
         model=model,
@@ -133,115 +131,6 @@ def _open(folder: RunFolder, ranks: Ranks) -> Checkpoint | None:
     checkpoint = folder.open() if ranks.first else None
     found = ranks.from_first(lambda: None if checkpoint is None else checkpoint.folder.name)
     return checkpoint if ranks.first or found is None else load_checkpoint(folder.checkpoints / found)
-
-
-def _loggers(settings: FitSettings, folder: RunFolder | None, checkpoint: Checkpoint | None) -> list[Logger]:
-    try:
-        return make_loggers(settings.loggers, folder.path if folder else None, checkpoint.step if checkpoint else 0)
-    except OSError as error:
-        raise _no_logs(error, folder) from error
-
-
-class _Run:
-    """The steps of a run, with what is written and said between them."""
-
-    def __init__(
-        self,
-        trainer: Trainer,
-        folder: RunFolder | None,
-        settings: FitSettings,
-        loggers: list[Logger],
-        on_step: Callable[[Record], None] | None,
-    ) -> None:
-        self.trainer, self.ranks, self.device = trainer, trainer.ranks, trainer.fabric.device
-        self.folder, self.settings = folder, settings
-        self.loggers, self.on_step = loggers, on_step
-        self.history: list[Record] = []
-
-    def do(self, checkpoint: Checkpoint | None) -> list[Record]:
-        """Do the steps that are left."""
-        status = "failed"
-        try:
-            if checkpoint is not None:
-                self.trainer.restore(checkpoint)
-            with StopRequest() as stop:
-                self._steps(checkpoint.step if checkpoint else 0, stop)
-            status = "success"
-        except Diverged as error:
-            raise Diverged(f"{error}; {self.folder.last_good()}" if self.folder else str(error)) from None
-        except Exception as error:
-            if not (self.ranks.several and lost_connection(error)):
-                raise
-            kept = f"; {self.folder.last_good()}" if self.folder else ""
-            raise RankLost(f"rank {self.ranks.own} has lost the connection to another rank{kept}") from error
-        finally:
-            for logger in self.loggers:
-                with suppress(OSError):  # a full disk has been told of already
-                    logger.finalize(status)
-        return self.history
-
-    def _steps(self, start: int, stop: StopRequest) -> None:
-        steps = self.settings.steps
-        for done in range(start + 1, steps + 1):
-            self.trainer.step(done - 1)
-            last = done == steps
-            due = last or done % self.settings.checkpoint_every == 0
-            alone = stop.received is not None and not self.ranks.several
-            if not (due or alone or done % self.trainer.read_every == 0):
-                continue
-            received = self._read(stop)
-            if due or received:
-                self._save(done)
-            if received and not last:
-                raise _interrupted(received, done, steps, self.folder)
-
-    def _read(self, stop: StopRequest) -> str | None:
-        """Read the numbers of the steps since the last time; give the signal that has come, to whichever rank."""
-        diverged = None
-        for record in self.trainer.records():
-            try:
-                self.trainer.require_convergence(record)
-            except Diverged as error:
-                diverged = error
-                break
-            self.history.append(record)
-            self._log(record)
-            if self.on_step is not None:
-                self.on_step(record)
-        asked = 0 if stop.received is None else 1 + SIGNALS.index(stop.received)
-        asked, failed = self.ranks.highest([asked, int(diverged is not None)], self.device)
-        if diverged is not None:
-            raise diverged
-        if failed:
-            raise Diverged("training diverged on another rank")
-        return SIGNALS[asked - 1] if asked else None
-
-    def _save(self, done: int) -> None:
-        self.trainer.require_finite_weights(done)
-        if self.folder is not None:
-            if self.ranks.first:
-                self.folder.save(done, *self.trainer.state())
-            if self.ranks.several:
-                self.ranks.wait(self.device)
-
-    def _log(self, record: Record) -> None:
-        numbers = {name: value for name, value in record.items() if name != "step"}
-        try:
-            for logger in self.loggers:
-                logger.log_metrics(numbers, step=int(record["step"]))
-        except OSError as error:
-            raise _no_logs(error, self.folder) from error
-
-
-def _no_logs(error: OSError, folder: RunFolder | None) -> CheckpointError:
-    where = f"; {folder.last_good()}" if folder else ""
-    return CheckpointError(f"the logs cannot be written: {error.strerror or error}{where}")
-
-
-def _interrupted(signal: str, done: int, steps: int, folder: RunFolder | None) -> Interrupted:
-    cause = "Ctrl-C" if signal == "SIGINT" else signal
-    kept = f"saved in {folder.path}, resume to go on" if folder else "nothing was kept, for there is no run_dir"
-    return Interrupted(f"stopped by {cause} after step {done} of {steps}; {kept}", signal)
 
 
 def _identity(

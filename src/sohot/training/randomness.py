@@ -15,7 +15,7 @@ import torch
 def reproducible(seed: int, device_type: str) -> Iterator[None]:
     """Seed Python, numpy and torch inside, choose deterministic kernels, and leave everything as it was after."""
     before = random_state()
-    _seed_all(seed)
+    seed_all(seed)
     deterministic, warn_only = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -37,16 +37,24 @@ def reproducible(seed: int, device_type: str) -> Iterator[None]:
         restore_random_state(before)
 
 
-def seed_step(seed: int, rank: int, step: int) -> None:
-    """Seed everything for a step of one of several ranks: each draws its own numbers, whenever the run was resumed."""
+def step_seed(seed: int, rank: int, step: int) -> int:
+    """Give the seed of a step of one of several ranks: each draws its own numbers, whenever the run was resumed.
+
+    >>> step_seed(0, 0, 7) == step_seed(0, 1, 7)
+    False
+    """
     digest = hashlib.sha256(f"{seed} {rank} {step}".encode()).digest()
-    _seed_all(int.from_bytes(digest[:8], "little") >> 1)
+    return int.from_bytes(digest[:8], "little") >> 1
 
 
-def _seed_all(seed: int) -> None:
+def seed_all(seed: int, gpu: bool = True) -> None:
+    """Seed Python, numpy and torch; a GPU only where asked."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
+    if gpu:
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
 
 
 def random_state() -> dict[str, Any]:

@@ -1,16 +1,12 @@
 """The moving parts of a run: model, objective and optimiser on their device, one step at a time."""
 
-import logging
 import math
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from lightning_fabric.strategies.ddp import DDPStrategy
 from torch import Tensor, nn
 
 from .ahead import ReadAhead
@@ -22,7 +18,7 @@ from .inputs import Batches, Domain, Shown
 from .model import as_streams
 from .objective import Losses, Objective
 from .optimization import build_optimizer, set_learning_rate
-from .randomness import restore_random_state, seed_step
+from .randomness import restore_random_state, seed_all, step_seed
 from .ranks import Ranks
 from .settings import FitSettings
 from .step import TrainingStep
@@ -32,46 +28,6 @@ Read = list[tuple[Any, Shown | None]]
 
 READ_EVERY = 20
 """Steps after which the numbers of a GPU are read: reading them after each would let it wait for the next."""
-
-
-def make_fabric(settings: FitSettings) -> Fabric:
-    """Build and launch the Fabric of a run: its device and precision, and the ranks it trains with."""
-    ranks = Ranks.here()
-    wanted = settings.devices * settings.num_nodes
-    if wanted > 1 and not ranks.several:
-        raise ValueError(
-            f"devices={settings.devices} with num_nodes={settings.num_nodes} needs {wanted} processes: start the "
-            f"script by torchrun --nproc-per-node {settings.devices} (`sohot fit` starts them itself)"
-        )
-    # A step may show one domain alone, or a method learn from one: then a stream of its own gets no gradient.
-    several = DDPStrategy(find_unused_parameters=True, broadcast_buffers=False)
-    try:
-        with _without_notes():
-            fabric = Fabric(
-                accelerator=settings.accelerator,
-                devices=ranks.local_count,
-                num_nodes=ranks.count // ranks.local_count,
-                strategy=several if ranks.several else "auto",
-                precision=settings.precision,  # type: ignore[arg-type]
-            )
-            fabric.launch()
-    except Exception as error:  # Fabric has many kinds of them, all of them about these settings
-        on = f" on {ranks.local_count} devices" if ranks.several else ""
-        wanted_here = f"accelerator={settings.accelerator!r}{on} with precision={settings.precision!r}"
-        raise ValueError(f"{wanted_here} cannot be used here: {' '.join(str(error).split())}") from error
-    return fabric
-
-
-@contextmanager
-def _without_notes() -> Iterator[None]:
-    """Keep Fabric's own account of precision and processes out of what a run says."""
-    notes = logging.getLogger("lightning_fabric.utilities.rank_zero")
-    level = notes.level
-    notes.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        notes.setLevel(level)
 
 
 class Trainer:
@@ -117,8 +73,8 @@ class Trainer:
         """Do one step; `records` gives its numbers."""
         if not self._waiting:
             self._since = time.perf_counter()
-        if self.ranks.several:
-            seed_step(self.settings.seed, self.ranks.own, step)
+        if self.ranks.several and self.fabric.device.type == "cuda":
+            torch.cuda.manual_seed(step_seed(self.settings.seed, self.ranks.own, step))
         if not (self._forward.training and self.model.training):  # a walk through all layers
             self._forward.train()
         set_learning_rate(self.optimizer, step, self.settings)
@@ -131,8 +87,8 @@ class Trainer:
             norm = self.fabric.clip_gradients(
                 self._forward, self._wrapped_optimizer, max_norm=self.settings.clip_norm, error_if_nonfinite=False
             )
-            known_norm = torch.full((), math.nan, device=self.fabric.device) if norm is None else norm.detach().float()
-            numbers["gradient_norm"] = known_norm
+            if norm is not None:
+                numbers["gradient_norm"] = norm.detach().float()
         self._wrapped_optimizer.step()
         self._wrapped_optimizer.zero_grad()
         known = {"step": step + 1, "lr": self.optimizer.param_groups[0]["lr"]}
@@ -144,24 +100,20 @@ class Trainer:
             return []
         values = [tensor.tolist() for _, _, tensor in self._waiting]
         seconds = (time.perf_counter() - self._since) / len(self._waiting)
-        found = []
-        for (known, names, _), read in zip(self._waiting, values, strict=True):
-            found.append(
-                {
-                    "step": known["step"],
-                    **dict(zip(names, read, strict=True)),
-                    "lr": known["lr"],
-                    "seconds": seconds,
-                }
-            )
+        found = [
+            {"step": known["step"], **dict(zip(names, read, strict=True)), "lr": known["lr"], "seconds": seconds}
+            for (known, names, _), read in zip(self._waiting, values, strict=True)
+        ]
         self._waiting = []
         return found
 
     def _read(self, step: int) -> Read:
-        rows = self.batches.batch(step)
-        pairs = zip(self.domains, rows, strict=True)
+        if self.ranks.several:
+            seed_all(step_seed(self.settings.seed, self.ranks.own, step), gpu=False)
+        device = self.fabric.device
         return [
-            (of, None if domain is None else domain.read(of, self.fabric.device, self.ranks)) for domain, of in pairs
+            (rows, None if domain is None else domain.read(rows, device, self.ranks))
+            for domain, rows in zip(self.domains, self.batches.batch(step), strict=True)
         ]
 
     def _batch(self, step: int) -> list[Tensor | None]:

@@ -1,0 +1,51 @@
+"""Fabric, which brings a run to its device in its precision, and joins the ranks that train together."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
+
+from .ranks import Ranks
+from .settings import FitSettings
+
+
+def make_fabric(settings: FitSettings) -> Fabric:
+    """Build and launch the Fabric of a run: its device and precision, and the ranks it trains with."""
+    ranks = Ranks.here()
+    wanted = settings.devices * settings.num_nodes
+    if wanted > 1 and not ranks.several:
+        raise ValueError(
+            f"devices={settings.devices} with num_nodes={settings.num_nodes} needs {wanted} processes: start the "
+            f"script by torchrun --nproc-per-node {settings.devices} (`sohot fit` starts them itself)"
+        )
+    # A step may show one domain alone, or a method learn from one: then a stream of its own gets no gradient.
+    several = DDPStrategy(find_unused_parameters=True, broadcast_buffers=False)
+    try:
+        with _without_notes():
+            fabric = Fabric(
+                accelerator=settings.accelerator,
+                devices=ranks.local_count,
+                num_nodes=ranks.count // ranks.local_count,
+                strategy=several if ranks.several else "auto",
+                precision=settings.precision,  # type: ignore[arg-type]
+            )
+            fabric.launch()
+    except Exception as error:  # Fabric has many kinds of them, all of them about these settings
+        on = f" on {ranks.local_count} devices" if ranks.several else ""
+        wanted_here = f"accelerator={settings.accelerator!r}{on} with precision={settings.precision!r}"
+        raise ValueError(f"{wanted_here} cannot be used here: {' '.join(str(error).split())}") from error
+    return fabric
+
+
+@contextmanager
+def _without_notes() -> Iterator[None]:
+    """Keep Fabric's own account of precision and processes out of what a run says."""
+    notes = logging.getLogger("lightning_fabric.utilities.rank_zero")
+    level = notes.level
+    notes.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        notes.setLevel(level)

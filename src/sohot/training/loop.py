@@ -1,0 +1,133 @@
+"""The loop over the steps: logs, checkpoints, and a clear end whatever happens, the same on all ranks."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from lightning_fabric.loggers.logger import Logger
+
+from .checkpoint import Checkpoint
+from .errors import CheckpointError, Diverged, Interrupted, RankLost
+from .interrupt import SIGNALS, StopRequest
+from .loggers import make_loggers
+from .ranks import lost_connection
+from .run_folder import RunFolder
+from .settings import FitSettings
+from .trainer import Record, Trainer
+
+
+def run_loggers(settings: FitSettings, folder: RunFolder | None, checkpoint: Checkpoint | None) -> list[Logger]:
+    """Build the logs of a run that begins, or goes on from a checkpoint."""
+    try:
+        return make_loggers(settings.loggers, folder.path if folder else None, checkpoint.step if checkpoint else 0)
+    except OSError as error:
+        raise _no_logs(error, folder) from error
+
+
+class Loop:
+    """The steps of a run, with what is written and said between them.
+
+    Args:
+        trainer: Does the steps.
+        folder: Where checkpoints go; None to keep none.
+        settings: The settings.
+        loggers: Told the numbers of each step.
+        on_step: Called with the numbers of each step.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        folder: RunFolder | None,
+        settings: FitSettings,
+        loggers: list[Logger],
+        on_step: Callable[[Record], None] | None,
+    ) -> None:
+        self.trainer, self.ranks, self.device = trainer, trainer.ranks, trainer.fabric.device
+        self.folder, self.settings = folder, settings
+        self.loggers, self.on_step = loggers, on_step
+        self.history: list[Record] = []
+
+    def do(self, checkpoint: Checkpoint | None) -> list[Record]:
+        """Do the steps that are left."""
+        status = "failed"
+        try:
+            if checkpoint is not None:
+                self.trainer.restore(checkpoint)
+            with StopRequest() as stop:
+                self._steps(checkpoint.step if checkpoint else 0, stop)
+            status = "success"
+        except Diverged as error:
+            raise Diverged(f"{error}; {self.folder.last_good()}" if self.folder else str(error)) from None
+        except Exception as error:
+            if not (self.ranks.several and lost_connection(error)):
+                raise
+            kept = f"; {self.folder.last_good()}" if self.folder else ""
+            raise RankLost(f"rank {self.ranks.own} has lost the connection to another rank{kept}") from error
+        finally:
+            for logger in self.loggers:
+                with suppress(OSError):  # a full disk has been told of already
+                    logger.finalize(status)
+        return self.history
+
+    def _steps(self, start: int, stop: StopRequest) -> None:
+        steps = self.settings.steps
+        for done in range(start + 1, steps + 1):
+            self.trainer.step(done - 1)
+            last = done == steps
+            due = last or done % self.settings.checkpoint_every == 0
+            alone = stop.received is not None and not self.ranks.several
+            if not (due or alone or done % self.trainer.read_every == 0):
+                continue
+            received = self._read(stop)
+            if due or received:
+                self._save(done)
+            if received and not last:
+                raise _interrupted(received, done, steps, self.folder)
+
+    def _read(self, stop: StopRequest) -> str | None:
+        """Read the numbers of the steps since the last time; give the signal that has come, to whichever rank."""
+        diverged = None
+        for record in self.trainer.records():
+            try:
+                self.trainer.require_convergence(record)
+            except Diverged as error:
+                diverged = error
+                break
+            self.history.append(record)
+            self._log(record)
+            if self.on_step is not None:
+                self.on_step(record)
+        asked = 0 if stop.received is None else 1 + SIGNALS.index(stop.received)
+        asked, failed = self.ranks.highest([asked, int(diverged is not None)], self.device)
+        if diverged is not None:
+            raise diverged
+        if failed:
+            raise Diverged("training diverged on another rank")
+        return SIGNALS[asked - 1] if asked else None
+
+    def _save(self, done: int) -> None:
+        self.trainer.require_finite_weights(done)
+        if self.folder is not None:
+            if self.ranks.first:
+                self.folder.save(done, *self.trainer.state())
+            if self.ranks.several:
+                self.ranks.wait(self.device)
+
+    def _log(self, record: Record) -> None:
+        numbers = {name: value for name, value in record.items() if name != "step"}
+        try:
+            for logger in self.loggers:
+                logger.log_metrics(numbers, step=int(record["step"]))
+        except OSError as error:
+            raise _no_logs(error, self.folder) from error
+
+
+def _no_logs(error: OSError, folder: RunFolder | None) -> CheckpointError:
+    where = f"; {folder.last_good()}" if folder else ""
+    return CheckpointError(f"the logs cannot be written: {error.strerror or error}{where}")
+
+
+def _interrupted(signal: str, done: int, steps: int, folder: RunFolder | None) -> Interrupted:
+    cause = "Ctrl-C" if signal == "SIGINT" else signal
+    kept = f"saved in {folder.path}, resume to go on" if folder else "nothing was kept, for there is no run_dir"
+    return Interrupted(f"stopped by {cause} after step {done} of {steps}; {kept}", signal)

@@ -56,6 +56,13 @@ def kernel() -> list[str]:
     return [found] if isinstance(found, str) else [*found, ""]
 
 
+def write(file: Path | None, lines: list[str]) -> None:
+    """Write the Markdown, if a file was asked for."""
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -70,16 +77,14 @@ def main() -> None:
     lines = ["# On a GPU", "", *machine()]
     if options.only != "training":
         lines += kernel()
+        write(options.out, lines)  # what is there is kept, whatever comes after
     if options.only != "kernel":
         lines += training_bars(options.images, seconds=options.seconds)
     took = time.perf_counter() - began
     command = f"python benchmarks/gpu.py{'' if options.images is None else f' --images {options.images}'}"
     lines.append(f"Measured by `{command}` in {took / 60:.1f} minutes (at most {MINUTES} are allowed).")
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(text, encoding="utf-8")
+    write(options.out, lines)
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,15 @@ def test_the_same_rows_are_not_fetched_twice_unless_they_may_differ():
     assert not show(random, rows)[0].equal(show(random, rows)[0])
 
 
+def test_rows_read_ahead_of_the_same_rows_are_those_already_brought():
+    domain = Domain("source", TensorInputs(torch.zeros(4, 2)), [0] * 4, 1)
+    rows, here, device = WholeSet(4, 0).batch(0)[0], torch.device("cpu"), torch.device("meta")
+    first, ahead = (domain.read(rows, here, Ranks()) for _ in range(2))
+    brought = domain.bring(rows, first, device)
+    assert brought.inputs.device == device
+    assert domain.bring(rows, ahead, device) is brought
+
+
 def test_batches_of_other_rows_have_another_fingerprint(standin):
     prints = {fingerprint_batches(standin.RandomRows(9, 9, seed), 5) for seed in (0, 0, 1)}
     assert len(prints) == 2

@@ -134,8 +134,10 @@ class Domain:
 
     def bring(self, rows: Any, shown: "Shown | None", device: torch.device) -> "Shown | None":
         """Bring what `read` gave to a device, without waiting for it to arrive."""
-        if shown is None or (self._last is not None and self._last[0] is rows):
-            return shown
+        if shown is None:
+            return None
+        if self._last is not None and self._last[0] is rows:  # read ahead, perhaps, before the last was brought
+            return self._last[1]
         shown = Shown(
             self.arrange(shown.inputs.to(device, non_blocking=True)), shown.labels.to(device, non_blocking=True)
         )

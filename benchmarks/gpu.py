@@ -9,7 +9,9 @@ import argparse
 import platform
 import subprocess
 import time
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -34,8 +36,9 @@ def machine() -> list[str]:
 def _version(name: str) -> str:
     try:
         return version(name)
-    except PackageNotFoundError:
-        return "absent"
+    except PackageNotFoundError:  # put there without its description
+        module = name.replace("-", "_")
+        return str(getattr(import_module(module), "__version__", "?")) if find_spec(module) else "absent"
 
 
 def _driver() -> str:

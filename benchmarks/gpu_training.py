@@ -10,59 +10,36 @@ events around blocks of steps. A batch has 31 classes of 5 source and 3 target i
 import argparse
 import gc
 import json
-import os
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from copy import deepcopy
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 
-import numpy as np
 import torch
-from PIL import Image
+from gpu_pipeline import pipeline_table
+from gpu_steps import (
+    ALIGNED,
+    BLOCK,
+    CLASSES,
+    PLAIN,
+    ROWS,
+    SOURCE,
+    TARGET,
+    Case,
+    Ever,
+    block,
+    resident_inputs,
+    trainer_of,
+)
 from timing import table
-from torch import Tensor
 
-from sohot.data import ImageInputs, LabelledImages
-from sohot.runs.training_inputs import Augmented
-from sohot.streams import Backbone, TwoStreams, create_backbone
-from sohot.training import FitSettings, Inputs, TensorInputs
-from sohot.training.compiling import compiled
-from sohot.training.fabric import make_fabric
-from sohot.training.inputs import Domain, WholeSet
-from sohot.training.randomness import reproducible
 from sohot.training.trainer import Trainer
 
-CLASSES, SOURCE, TARGET, SIDE = 31, 5, 3, 224
-ROWS = CLASSES * (SOURCE + TARGET)
-BLOCK = 5  # steps between two events
 BAR = 3.0  # per cent that the alignment may add
-PLAIN, ALIGNED = "s+t", "so+to+fo+zeta"
-
-
-@dataclass(frozen=True)
-class Case:
-    """What is measured: how much trains, and how it is computed."""
-
-    trains: str  # "paper" (layer4 and the classifier) or "all"
-    precision: str
-    channels_last: bool = True
-    compile: bool = False
-    cache: bool = False
-
-    def __str__(self) -> str:
-        parts = ["all layers" if self.trains == "all" else "layer4 + classifier", self.precision.replace("-true", "")]
-        parts += ["channels-last"] * self.channels_last + ["compiled"] * self.compile
-        return ", ".join([*parts, "cached trunk"] if self.cache else parts)
-
-
 CASES = (
     Case("all", "bf16-mixed"),
     Case("paper", "bf16-mixed"),
@@ -90,83 +67,6 @@ class Measured:
     @property
     def added(self) -> float:
         return 100 * (self.aligned / self.plain - 1)
-
-
-class PlainLayout(Domain):
-    """Leaves images as they are: channel by channel."""
-
-    def arrange(self, inputs: Tensor) -> Tensor:
-        return inputs
-
-
-@contextmanager
-def trainer_of(case: Case, method: str, source: Inputs, target: Inputs, steps: int = 10_000) -> Iterator[Trainer]:
-    """Build the trainer of a case as `fit` does."""
-    with ExitStack() as stack:
-        settings = FitSettings(
-            method=method,
-            steps=steps,
-            accelerator="cuda",
-            precision=case.precision,
-            compile=case.compile,
-            from_trunk=case.cache,
-            schedule="constant",
-            lr=1e-6,
-        )
-        fabric = make_fabric(settings)
-        stack.enter_context(reproducible(0, "cuda"))
-        model = make_model(case)
-        stack.enter_context(compiled(model, case.compile, fabric.device))
-        kind = Domain if case.channels_last else PlainLayout
-        domains = [
-            kind(name, inputs, torch.arange(CLASSES).repeat_interleave(len(inputs) // CLASSES), CLASSES)
-            for name, inputs in (("source", source), ("target", target))
-        ]
-        trainer = Trainer(fabric, model, *domains, WholeSet(len(source), len(target)), settings)
-        stack.callback(trainer.close)
-        yield trainer
-
-
-@cache
-def network() -> Backbone:
-    """ResNet-50, split into its stages once."""
-    return create_backbone("resnet50", pretrained=False)
-
-
-def make_model(case: Case) -> TwoStreams:
-    """Build the streams of a case on the GPU."""
-    model = TwoStreams(deepcopy(network()), CLASSES, trains=case.trains, batch_norm="fixed")
-    layout = torch.channels_last if case.channels_last else torch.contiguous_format
-    return model.to("cuda", memory_format=layout)
-
-
-def resident_inputs(case: Case) -> list[Inputs]:
-    """Images, or outputs of the trunk, that lie on the GPU already."""
-    images = [torch.randn(CLASSES * each, 3, SIDE, SIDE, device="cuda") for each in (SOURCE, TARGET)]
-    if case.cache:
-        with torch.no_grad():
-            images = [make_model(case).trunk("target")(one) for one in images]
-    return [TensorInputs(one) for one in images]
-
-
-class Ever(WholeSet):
-    """The whole set in every step, gathered anew each time as in training with more rows than a batch has."""
-
-    def batch(self, step: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        source, target = self._rows
-        return source.clone(), target.clone()
-
-
-def block(trainer: Trainer, first: int, steps: int = BLOCK) -> float:
-    """Milliseconds of a step on the GPU, over a block of them."""
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    for step in range(first, first + steps):
-        trainer.step(step)
-    end.record()
-    end.synchronize()
-    trainer.records()
-    return start.elapsed_time(end) / steps
 
 
 def count_waits(trainer: Trainer, step: int) -> int:
@@ -202,40 +102,6 @@ def measure(case: Case, rounds: int) -> Measured:
     memory = torch.cuda.max_memory_allocated() / 2**30
     added = [100 * (b / a - 1) for a, b in zip(times[PLAIN], times[ALIGNED], strict=True)]
     return Measured(median(times[PLAIN]), median(times[ALIGNED]), memory, waits, added)
-
-
-def make_images(folder: Path, count: int) -> LabelledImages:
-    """Photographs of coarse random colours, 400 x 300, as JPEG files."""
-    random = np.random.default_rng(0)
-    files = []
-    for number in range(count):
-        coarse = Image.fromarray(random.integers(0, 256, (30, 40, 3), dtype=np.uint8))
-        files.append(folder / f"{number}.jpg")
-        coarse.resize((400, 300), Image.Resampling.BICUBIC).save(files[-1], quality=90)
-    return LabelledImages(files, [number % CLASSES for number in range(count)], [f"class {c}" for c in range(CLASSES)])
-
-
-def found_images(folder: Path) -> LabelledImages:
-    """The images below a folder, as many as two batches have, of whatever class."""
-    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg", ".png"))[: 2 * ROWS]
-    if len(files) < ROWS:
-        raise SystemExit(f"{folder} holds {len(files)} images, fewer than the {ROWS} of a batch")
-    return LabelledImages(files, [n % CLASSES for n in range(len(files))], [f"class {c}" for c in range(CLASSES)])
-
-
-def busy_share(case: Case, images: LabelledImages, workers: int, resident: float) -> tuple[float, float]:
-    """Milliseconds of a step that decodes and augments its images, and the share of it in which the GPU has work."""
-    inputs = [
-        Augmented(ImageInputs(images.subset(range(start, start + CLASSES * each)), network().input, workers))
-        for start, each in ((0, SOURCE), (CLASSES * SOURCE, TARGET))
-    ]
-    with trainer_of(case, ALIGNED, *inputs) as trainer:
-        trainer.batches = Ever(len(inputs[0]), len(inputs[1]))
-        block(trainer, 0, 3)
-        began = time.perf_counter()
-        block(trainer, 3, 2 * BLOCK)
-        took = 1000 * (time.perf_counter() - began) / (2 * BLOCK)
-    return took, resident / took
 
 
 def measure_apart(case: Case, rounds: int, seconds: float) -> Measured:
@@ -303,19 +169,8 @@ def _step_table(results: dict[Case, Measured]) -> list[str]:
 
 
 def _pipeline(images: Path | None, results: dict[Case, Measured]) -> list[str]:
-    """Measure the input pipeline: images are decoded and augmented while the card works."""
-    case = Case("all", "bf16-mixed")
-    if case not in results:
-        return []
-    rows = []
-    with TemporaryDirectory() as folder:
-        found = make_images(Path(folder), ROWS) if images is None else found_images(images)
-        for workers in sorted({8, os.cpu_count() or 8}):
-            took, share = busy_share(case, found, workers, results[case].aligned)
-            rows.append([str(workers), f"{took:.1f}", f"{ROWS / took * 1000:.0f}", f"{100 * share:.0f} %"])
-    what = "made-up JPEG files of 400 x 300" if images is None else f"images of {images}"
-    lines = ["## Input pipeline", "", f"{case}, aligned; {what}, read, cropped and mirrored anew in each step.", ""]
-    return [*lines, *table(["threads that read", "ms a step", "images/s", "GPU busy"], rows), ""]
+    case = CASES[0]
+    return pipeline_table(images, case, results[case].aligned) if case in results else []
 
 
 def main() -> None:

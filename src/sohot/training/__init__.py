@@ -1,7 +1,7 @@
 """Training: methods by name, the fit loop with its checkpoints and logs, evaluation and export."""
 
 from .checkpoint import Checkpoint
-from .errors import ChangedRun, CheckpointError, Diverged, Interrupted, TrainingError
+from .errors import ChangedRun, CheckpointError, Diverged, Interrupted, RankLost, TrainingError
 from .evaluation import Evaluation, evaluate, wilson_interval
 from .export import ExportError, export_onnx
 from .fit import FitResult, fit
@@ -29,6 +29,7 @@ __all__ = [
     "Interrupted",
     "Method",
     "Objective",
+    "RankLost",
     "RichProgress",
     "TensorInputs",
     "TrainingError",

@@ -63,6 +63,9 @@ def fit(
 ) -> FitResult:
     """Train a model.
 
+    In processes started by `torchrun` each calls it with the same arguments; they share the rows of every batch, and all
+    end with the same model. The first of them writes and calls `on_step`.
+
     Args:
         model: Two streams such as `sohot.streams.TwoStreams`; trained in place.
         source: Inputs of the source; may be None for the method "t".
@@ -85,6 +88,7 @@ def fit(
         Interrupted: Ctrl-C or SIGTERM; the state is saved.
         ChangedRun: `run_dir` holds another run.
         CheckpointError: A checkpoint cannot be written or read.
+        RankLost: Another of several processes is gone.
     """
     began = time.perf_counter()
     settings = FitSettings() if settings is None else settings

@@ -1,0 +1,116 @@
+"""The training steps that the GPU benchmarks measure: those of `sohot fit`, on random weights and made-up images."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from sohot.streams import Backbone, TwoStreams, create_backbone
+from sohot.training import FitSettings, Inputs, TensorInputs
+from sohot.training.compiling import compiled
+from sohot.training.fabric import make_fabric
+from sohot.training.inputs import Domain, WholeSet
+from sohot.training.randomness import reproducible
+from sohot.training.trainer import Trainer
+
+CLASSES, SOURCE, TARGET, SIDE = 31, 5, 3, 224
+ROWS = CLASSES * (SOURCE + TARGET)
+BLOCK = 5  # steps between two events
+PLAIN, ALIGNED = "s+t", "so+to+fo+zeta"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured: how much trains, and how it is computed."""
+
+    trains: str  # "paper" (layer4 and the classifier) or "all"
+    precision: str
+    channels_last: bool = True
+    compile: bool = False
+    cache: bool = False
+
+    def __str__(self) -> str:
+        parts = ["all layers" if self.trains == "all" else "layer4 + classifier", self.precision.replace("-true", "")]
+        parts += ["channels-last"] * self.channels_last + ["compiled"] * self.compile
+        return ", ".join([*parts, "cached trunk"] if self.cache else parts)
+
+
+class PlainLayout(Domain):
+    """Leaves images as they are: channel by channel."""
+
+    def arrange(self, inputs: Tensor) -> Tensor:
+        return inputs
+
+
+@contextmanager
+def trainer_of(case: Case, method: str, source: Inputs, target: Inputs, steps: int = 10_000) -> Iterator[Trainer]:
+    """Build the trainer of a case as `fit` does."""
+    with ExitStack() as stack:
+        settings = FitSettings(
+            method=method,
+            steps=steps,
+            accelerator="cuda",
+            precision=case.precision,
+            compile=case.compile,
+            from_trunk=case.cache,
+            schedule="constant",
+            lr=1e-6,
+        )
+        fabric = make_fabric(settings)
+        stack.enter_context(reproducible(0, "cuda"))
+        model = make_model(case)
+        stack.enter_context(compiled(model, case.compile, fabric.device))
+        kind = Domain if case.channels_last else PlainLayout
+        domains = [
+            kind(name, inputs, torch.arange(CLASSES).repeat_interleave(len(inputs) // CLASSES), CLASSES)
+            for name, inputs in (("source", source), ("target", target))
+        ]
+        trainer = Trainer(fabric, model, *domains, WholeSet(len(source), len(target)), settings)
+        stack.callback(trainer.close)
+        yield trainer
+
+
+@cache
+def network() -> Backbone:
+    """ResNet-50, split into its stages once."""
+    return create_backbone("resnet50", pretrained=False)
+
+
+def make_model(case: Case) -> TwoStreams:
+    """Build the streams of a case on the GPU."""
+    model = TwoStreams(deepcopy(network()), CLASSES, trains=case.trains, batch_norm="fixed")
+    layout = torch.channels_last if case.channels_last else torch.contiguous_format
+    return model.to("cuda", memory_format=layout)
+
+
+def resident_inputs(case: Case) -> list[Inputs]:
+    """Images, or outputs of the trunk, that lie on the GPU already."""
+    images = [torch.randn(CLASSES * each, 3, SIDE, SIDE, device="cuda") for each in (SOURCE, TARGET)]
+    if case.cache:
+        with torch.no_grad():
+            images = [make_model(case).trunk("target")(one) for one in images]
+    return [TensorInputs(one) for one in images]
+
+
+class Ever(WholeSet):
+    """The whole set in every step, gathered anew each time as in training with more rows than a batch has."""
+
+    def batch(self, step: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        source, target = self._rows
+        return source.clone(), target.clone()
+
+
+def block(trainer: Trainer, first: int, steps: int = BLOCK) -> float:
+    """Milliseconds of a step on the GPU, over a block of them."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for step in range(first, first + steps):
+        trainer.step(step)
+    end.record()
+    end.synchronize()
+    trainer.records()
+    return start.elapsed_time(end) / steps

@@ -63,7 +63,7 @@ def fit(
 ) -> FitResult:
     """Train a model.
 
-    In processes started by `torchrun` each calls it with the same arguments; they share the rows of every batch, and all
+    In processes started by `torchrun` each calls it with the same arguments; they share the rows of every batch and all
     end with the same model. The first of them writes and calls `on_step`.
 
     Args:

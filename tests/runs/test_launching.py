@@ -69,9 +69,12 @@ def test_the_cause_is_told_and_not_what_followed_from_it(tmp_path, ranks, code, 
 def test_a_process_leaves_its_end_to_the_one_that_started_it(tmp_path, monkeypatch):
     monkeypatch.delenv(ENDING, raising=False)
     assert not record_ending(1, "a sentence", ValueError())
-    monkeypatch.setenv(ENDING, str(tmp_path / "end.json"))
-    assert record_ending(1, "a sentence", RankLost())
-    assert json.loads((tmp_path / "end.json").read_text()) == {"code": 1, "sentence": "a sentence", "lost": True}
+    file = tmp_path / "end.json"
+    monkeypatch.setenv(ENDING, str(file))
+    gone = RuntimeError("[gloo/transport/tcp/pair.cc:554] Connection closed by peer")
+    for error, lost in ((RankLost(), True), (gone, True), (RuntimeError("other"), False), (ValueError(), False)):
+        assert record_ending(1, "a sentence", error)
+        assert json.loads(file.read_text()) == {"code": 1, "sentence": "a sentence", "lost": lost}
 
 
 def test_ranks_are_numbered_over_all_machines(monkeypatch):

@@ -24,6 +24,7 @@ from ..functional.checks import check_choice
 from ..training.checkpoint import checkpoint_folders
 from ..training.errors import RankLost
 from ..training.files import write_json
+from ..training.ranks import lost_connection
 from ..training.settings import STRATEGIES
 from .config import RunConfig
 from .config_file import write_config
@@ -79,7 +80,8 @@ def record_ending(code: int, sentence: str, error: BaseException) -> bool:
     file = os.environ.get(ENDING)
     if file is None:
         return False
-    write_json(Path(file), {"code": code, "sentence": sentence, "lost": isinstance(error, RankLost)})
+    lost = isinstance(error, RankLost) or lost_connection(error) or lost_connection(error.__cause__)
+    write_json(Path(file), {"code": code, "sentence": sentence, "lost": lost})
     return True
 
 

@@ -144,7 +144,7 @@ class _Gather(torch.autograd.Function):
         return back, None, None
 
 
-def lost_connection(error: BaseException) -> bool:
+def lost_connection(error: BaseException | None) -> bool:
     """Tell whether an error says that another rank is gone."""
     known = isinstance(error, (dist.DistError, ConnectionError))
     return known or (isinstance(error, RuntimeError) and ("gloo" in str(error) or "NCCL" in str(error)))

@@ -42,7 +42,7 @@ def make_fabric(settings: FitSettings) -> Fabric:
 @contextmanager
 def _without_notes() -> Iterator[None]:
     """Keep Fabric's own account of precision and processes out of what a run says."""
-    notes = logging.getLogger("lightning_fabric.utilities.rank_zero")
+    notes = logging.getLogger("lightning_fabric")
     level = notes.level
     notes.setLevel(logging.WARNING)
     try:

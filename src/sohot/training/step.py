@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .model import Output, as_streams
+from .model import Output, as_streams, tail_of
 from .objective import Losses, Objective, full_precision
 from .ranks import Ranks
 from .settings import FitSettings

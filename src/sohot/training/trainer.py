@@ -9,15 +9,16 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
+from ..losses import StartingPoint
 from .ahead import ReadAhead
 from .checkpoint import Checkpoint, Tensors
 from .compiling import not_compiled, stop_compiling
 from .errors import CheckpointError, Diverged
 from .flatten import flatten_optimizer, restore_optimizer
 from .inputs import Batches, Domain, Shown
-from .model import as_streams
+from .model import as_streams, tail_of
 from .objective import Losses, Objective
-from .optimization import build_optimizer, set_learning_rate
+from .optimization import build_optimizer, drop_gradients_of_tail, set_learning_rate
 from .randomness import restore_random_state, seed_all, step_seed
 from .ranks import Ranks
 from .settings import FitSettings
@@ -57,7 +58,8 @@ class Trainer:
         self.domains = source, target
         self.batches = batches
         self.settings = settings
-        self.objective = Objective(settings.resolved_method(), as_streams(model).num_classes, settings)
+        start = StartingPoint(tail_of(model), pull) if (pull := settings.start_pull()) else None
+        self.objective = Objective(settings.resolved_method(), as_streams(model).num_classes, settings, start)
         forward = TrainingStep(model, self.objective, settings, self.ranks).to(fabric.device)
         self.optimizer = build_optimizer(model, self.objective, settings)
         self._forward, self._wrapped_optimizer = fabric.setup(forward, self.optimizer)
@@ -89,6 +91,8 @@ class Trainer:
             )
             if norm is not None:
                 numbers["gradient_norm"] = norm.detach().float()
+        if step < self.settings.steps_of_head():
+            drop_gradients_of_tail(self.optimizer)
         self._wrapped_optimizer.step()
         self._wrapped_optimizer.zero_grad()
         known = {"step": step + 1, "lr": self.optimizer.param_groups[0]["lr"]}

@@ -102,8 +102,9 @@ class RayEngine:
                 yield from self._outcomes(cells, work, task, gpus, handed)
             finally:  # whoever stops early wants no more of it
                 for reference in handed:
+                    # Not by force: if a task ends in the same moment, Ray takes our own process down with it.
                     with suppress(ray.exceptions.RayError, RuntimeError):  # the connection may be gone by now
-                        ray.cancel(reference, force=True)
+                        ray.cancel(reference)
 
     def _outcomes(
         self, cells: Iterator[Cell], work: Work, task: Any, gpus: float, handed: dict[Any, tuple[Cell, float]]

@@ -6,7 +6,6 @@ import os
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 from ...functional.checks import check_choice
@@ -97,19 +96,13 @@ class RayEngine:
             if not slots(self.cpus_per_cell, gpus):
                 raise ValueError(f"no machine of the Ray cluster has {self.cpus_per_cell:g} CPUs and {gpus:g} GPUs")
             task = ray.remote(num_cpus=self.cpus_per_cell, num_gpus=gpus, max_retries=self.max_retries)(_compute)
-            handed: dict[Any, tuple[Cell, float]] = {}
-            try:
-                yield from self._outcomes(cells, work, task, gpus, handed)
-            finally:  # whoever stops early wants no more of it
-                for reference in handed:
-                    # Not by force: if a task ends in the same moment, Ray takes our own process down with it.
-                    with suppress(ray.exceptions.RayError, RuntimeError):  # the connection may be gone by now
-                        ray.cancel(reference)
+            # Whoever stops early leaves some tasks behind: closing the connection ends them. `ray.cancel` would take
+            # our own process down if a task ended in the same moment.
+            yield from self._outcomes(cells, work, task, gpus)
 
-    def _outcomes(
-        self, cells: Iterator[Cell], work: Work, task: Any, gpus: float, handed: dict[Any, tuple[Cell, float]]
-    ) -> Iterator[Outcome]:
+    def _outcomes(self, cells: Iterator[Cell], work: Work, task: Any, gpus: float) -> Iterator[Outcome]:
         threads = max(1, int(self.cpus_per_cell))
+        handed: dict[Any, tuple[Cell, float]] = {}
         more, waited = True, False
         while more or handed:
             room = slots(self.cpus_per_cell, gpus)

@@ -1,0 +1,170 @@
+"""Cells on frozen features: the same as fits one by one, chosen on the labelled target images alone."""
+
+import json
+
+import pytest
+import torch
+from experiment_work import InlineEngine, small_grid, write_domains
+
+from sohot.data import open_dataset
+from sohot.data.protocols import few_shot_folds
+from sohot.experiments import frozen as module
+from sohot.experiments.cell_training import draw_split
+from sohot.experiments.frozen_settings import candidates, frozen_space, head_settings
+from sohot.experiments.grid import read_grid, write_grid
+from sohot.experiments.planning import cells
+from sohot.experiments.preparing import trunks_of
+from sohot.experiments.running import plan_grid, run_grid
+from sohot.experiments.tables import table_json
+from sohot.stacked import FeatureProblem, HeadSettings, fit_stack
+from sohot.training import evaluate
+
+SETTINGS = {"steps": 8, "components": 6}
+METHODS = ("s", "t", "s+t", "m", "so", "so+zeta")
+
+
+def plan_of(tmp_path, select="none", **changes):
+    root = tmp_path / "data"
+    if not root.exists():
+        write_domains(root)
+    grid = small_grid(**{"frozen": SETTINGS, "methods": METHODS, **changes})
+    return plan_grid(grid, root, tmp_path / "out", device="cpu", select=select, frozen=True, workers=0)
+
+
+def run(plan):
+    return {
+        (record["cell"]["method"], record["cell"]["split"]): record for record in run_grid(plan, InlineEngine()).records
+    }
+
+
+def problem_of(cell, where, rest=None):
+    """Build the problem of a cell by hand, from features computed image by image."""
+    split = draw_split(cell, where)
+    _, trunks = trunks_of(cell, len(split.classes), where)
+
+    def features(images):
+        found = trunks["target"].inputs(images)
+        return found.batch(torch.arange(len(images))), torch.tensor(images.labels)
+
+    target = split.sides["target_train"] if rest is None else rest
+    problem = FeatureProblem(*features(split.sides["source_train"]), *features(target), len(split.classes))
+    return problem, features
+
+
+def test_cells_end_as_single_fits_do(tmp_path):
+    plan = plan_of(tmp_path)
+    found = run(plan)
+    assert len(found) == len(plan.cells)
+    for cell in plan.cells:
+        problem, features = problem_of(cell, plan.where)
+        (fit,) = fit_stack([problem], [HeadSettings(method=cell.method, **SETTINGS)])
+        images, labels = features(draw_split(cell, plan.where).sides["target_test"])
+        result = found[cell.method, cell.split]["result"]
+        tested = evaluate(fit.predict_logits(images), labels, result_classes(result)).as_json()
+        assert result["accuracy"] == json.loads(json.dumps(tested))
+        assert result["curve"]["loss"] == pytest.approx(fit.history["loss"].tolist(), rel=1e-3)
+        assert (result["zeta"] is not None) == (cell.method == "so+zeta")
+        assert result["steps"] == 8
+        assert found[cell.method, cell.split]["cell"]["frozen"]
+
+
+def result_classes(result):
+    return list(result["accuracy"]["per_class"])
+
+
+def test_settings_are_chosen_by_folds_of_the_labelled_target_images(tmp_path):
+    plan = plan_of(tmp_path, "cv", methods=("so",), splits=(1,), frozen_space={"sigma1": [0.01, 5.0]})
+    ((_, record),) = run(plan).items()
+    (cell,) = plan.cells
+    scores = []
+    for tried in candidates("so", cell.settings, cell.search["space"]):
+        shares = []
+        for rest, held in few_shot_folds(draw_split(cell, plan.where).sides["target_train"]):
+            problem, features = problem_of(cell, plan.where, rest)
+            (fit,) = fit_stack([problem], [head_settings("so", {**cell.settings, **tried})])
+            images, labels = features(held)
+            shares.append(float((fit.predict_logits(images).argmax(1) == labels).double().mean()))
+        scores.append(sum(shares) / len(shares))
+    chosen = record["result"]["chosen"]
+    assert chosen["score"] == pytest.approx(max(scores))
+    assert chosen["settings"] == {"sigma1": [0.01, 5.0][scores.index(max(scores))]}
+    assert chosen["trials"] == 2
+
+
+def test_what_is_done_is_kept_and_images_pass_the_network_once(tmp_path, monkeypatch):
+    plan = plan_of(tmp_path, methods=("s+t", "so"))
+    first = run(plan)
+    monkeypatch.setattr(module, "fit_stack", lambda *_, **__: pytest.fail("trained again"))
+    assert run(plan_of(tmp_path, methods=("s+t", "so"))) == first
+
+
+def test_a_failing_cell_is_told_and_the_others_go_on(tmp_path, monkeypatch):
+    plan = plan_of(tmp_path, methods=("s+t", "so"), splits=(1,))
+    real = module.FrozenEngine._task
+
+    def task(engine, cell):
+        if cell.method == "so":
+            raise ValueError("no such features")
+        return real(engine, cell)
+
+    monkeypatch.setattr(module.FrozenEngine, "_task", task)
+    ended = run_grid(plan, InlineEngine())
+    assert [(cell.method, error) for cell, error in ended.failed] == [("so", "ValueError: no such features")]
+    assert [record["status"] for record in ended.records if record["cell"]["method"] == "s+t"] == ["done"]
+
+
+def test_a_fit_that_diverges_is_a_failure(tmp_path):
+    plan = plan_of(tmp_path, methods=("s+t",), splits=(1,), frozen={**SETTINGS, "learning_rate": 1e30})
+    ((_, error),) = run_grid(plan, InlineEngine()).failed
+    assert "training diverged" in error
+
+
+def test_settings_of_images_do_not_count_and_those_of_heads_do(tmp_path):
+    dataset = open_dataset("domains", write_domains(tmp_path / "data"))
+
+    def keys(**changes):
+        grid = small_grid(methods=("s+t", "so"), splits=(1,), **changes)
+        return [cell.key for cell in cells(grid, dataset, frozen=True)]
+
+    plain = keys()
+    other_images = small_grid().settings
+    assert keys(settings={**other_images, "steps": 99, "lr": 0.5}) == plain
+    assert keys(frozen={"sigma1": 0.7})[0] == plain[0]  # s+t does not look at it
+    assert keys(frozen={"sigma1": 0.7})[1] != plain[1]
+    assert set(keys(settings={**other_images, "image_size": 24})).isdisjoint(plain)
+
+
+def test_what_is_varied_shows_in_the_table(tmp_path):
+    plan = plan_of(tmp_path, methods=("s+t", "so"), splits=(1, 2), vary={"sigma1": [0.1, 1.0]})
+    assert len(plan.cells) == 6  # s+t once, so twice, for each split
+    table = table_json(run_grid(plan, InlineEngine()).records, plan.grid)
+    assert "frozen features" in str(table)
+
+
+def test_a_grid_keeps_its_settings_of_heads(tmp_path):
+    grid = small_grid(frozen={"learning-rate": 0.01}, frozen_space={"weight-decay": [0.1, 0.2]})
+    write_grid(grid, tmp_path / "grid.toml")
+    again = read_grid(tmp_path / "grid.toml")
+    assert (again.frozen, again.frozen_space) == ({"learning_rate": 0.01}, {"weight_decay": [0.1, 0.2]})
+    changed = again.changed(None, {"weight_decay": "0.3", "orders": "2,3"})
+    assert changed.frozen == {"learning_rate": 0.01, "weight_decay": 0.3, "orders": [2, 3]}
+    assert changed.frozen_space == {}
+
+
+def test_every_method_has_something_to_choose_from():
+    for name in METHODS:
+        space = frozen_space(small_grid(), name)
+        assert space
+        assert all(isinstance(one, dict) for one in candidates(name, {}, space))
+    assert "sigma1" not in frozen_space(small_grid(), "s+t")
+
+
+def test_bad_settings_are_named():
+    with pytest.raises(ValueError, match="frozen: unknown setting 'stepz'; did you mean 'steps'"):
+        small_grid(frozen={"stepz": 3})
+    with pytest.raises(ValueError, match="frozen: steps must be an integer of at least 1"):
+        small_grid(frozen={"steps": 0})
+    with pytest.raises(ValueError, match=r"frozen_space\.sigma1 must be a list of values"):
+        small_grid(frozen_space={"sigma1": 0.1})
+    with pytest.raises(ValueError, match="not to be had on features"):
+        HeadSettings(method="ccsa")

@@ -1,9 +1,4 @@
-"""Which distances of which classes enter the alignment loss, and with what weight.
-
-A scatter says something only with enough rows. With one target row of a class the target scatter is zero, and pulling
-the source scatter towards it would collapse the class; with two rows every odd order is zero. Such terms are left out,
-the mean term stays.
-"""
+"""The alignment loss: weighted mean and scatter distances, averaged over the classes present in both domains."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,10 +8,9 @@ from torch import Tensor
 
 from .autograd import weighted_distances
 from .checks import check_choice, check_label_range, check_labels, check_orders, check_pair
+from .fused import fused_alignment, is_usable
 from .gram import signed_gram
-from .grouping import class_counts
-
-ESTIMATORS = ("plugin", "unbiased")
+from .terms import ESTIMATORS, constant_weights, term_shares, term_weights
 
 
 class Alignment(NamedTuple):
@@ -36,7 +30,7 @@ def scatter_alignment(
     num_classes: int,
     orders: tuple[int, ...] = (2,),
     *,
-    weights: Tensor | None = None,
+    weights: Tensor | Sequence[float] | None = None,
     estimator: str = "plugin",
     scale: Tensor | None = None,
     check_values: bool = True,
@@ -50,8 +44,8 @@ def scatter_alignment(
         target_labels: Their classes.
         num_classes: Number of classes C. A class may be missing from either domain.
         orders: Orders of the scatter tensors, each at least 2.
-        weights: Weight of each term, shape (1 + orders, C) or (1 + orders, 1), the means first; differentiable.
-            Default: 1 for the means and 1 / number of orders for each order.
+        weights: Weight of each term, the means first: one number each, or a tensor of shape (1 + orders, C) or
+            (1 + orders, 1); differentiable. Default: 1 for the means and 1 / number of orders for each order.
         estimator: "plugin" (the paper) or "unbiased" (zero on average where both domains follow one distribution).
         scale: A tensor of one number the features are divided by; 0 stands for this batch's own `spread`.
         check_values: Look for labels out of range and NaN or infinite features.
@@ -69,7 +63,13 @@ def scatter_alignment(
     orders = check_orders(orders)
     check_choice(estimator, ESTIMATORS, "estimator")
     if weights is None:
-        weights = constant_weights(1.0, [1.0] * len(orders), source)
+        weights = term_weights(1.0, [1.0] * len(orders))
+    if is_usable(source, target, num_classes):
+        return _by_kernels(
+            source, source_labels, target, target_labels, num_classes, orders, weights, estimator, scale, check_values
+        )
+    if not isinstance(weights, Tensor):
+        weights = constant_weights(weights, source)
     weights = weights.to(torch.promote_types(weights.dtype, source.dtype))
     shares = term_shares(source_labels, target_labels, num_classes, orders, estimator, weights.dtype)
     shared_weights = weights * shares
@@ -88,34 +88,34 @@ def scatter_alignment(
     return Alignment(loss, terms, distances * (shares > 0), energy.sqrt())
 
 
-def constant_weights(sigma2: float, sigma1: Sequence[float], features: Tensor) -> Tensor:
-    """Weights that are the same for all classes, shape (1 + orders, 1): σ2, then each σ1 / number of orders.
-
-    Filled in on the device of the features, in their precision: nothing is copied from the host.
-    """
-    dtype = torch.promote_types(features.dtype, torch.float32)
-    values = [sigma2, *(sigma / len(sigma1) for sigma in sigma1)]
-    return torch.stack([torch.full((1,), value, dtype=dtype, device=features.device) for value in values])
-
-
-def term_shares(
+def _by_kernels(
+    source: Tensor,
     source_labels: Tensor,
+    target: Tensor,
     target_labels: Tensor,
     num_classes: int,
     orders: tuple[int, ...],
+    weights: Tensor | Sequence[float],
     estimator: str,
-    dtype: torch.dtype = torch.float32,
-) -> Tensor:
-    """Give each term 1 / (number of classes present in both domains), or 0 where it has too few rows to be defined.
-
-    Returns:
-        Shape (1 + orders, C), the means first. Plug-in scatters of even order need two rows in both domains, of odd
-        order three; the unbiased estimator needs two for any order. The means need one.
-    """
-    fewest = torch.minimum(class_counts(source_labels, num_classes), class_counts(target_labels, num_classes))
-    needed = [1, *(3 if order % 2 and estimator == "plugin" else 2 for order in orders)]
-    defined = torch.stack([fewest >= rows for rows in needed])
-    return defined.to(dtype) / (fewest > 0).sum().clamp(min=1)
+    scale: Tensor | None,
+    check_values: bool,
+) -> Alignment:
+    """What `scatter_alignment` returns, from the GPU kernels."""
+    per_class, constants = (weights, [1.0] * (1 + len(orders))) if isinstance(weights, Tensor) else (None, weights)
+    result = fused_alignment(
+        source,
+        source_labels,
+        target,
+        target_labels,
+        per_class,
+        tuple(constants),
+        num_classes,
+        orders,
+        unbiased=estimator == "unbiased",
+        scale=scale,
+        check_values=check_values,
+    )
+    return Alignment(*result)
 
 
 def class_distances(

@@ -4,6 +4,7 @@
 by what comes from above. A compiler sees one opaque operator, because the padded layout depends on the labels.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -78,16 +79,40 @@ class _WeightedDistances(torch.autograd.Function):
             result = signed_gram(
                 source, source_labels, target, target_labels, weights, ctx.orders, ctx.unbiased, fixed_scale
             )
-            inputs = [x for x in (source, target, weights) if x.requires_grad]
-            found = iter(torch.autograd.grad((weights * result.distances).sum(), inputs, upstream, create_graph=True))
-            by_source, by_target, by_weights = (
-                next(found) if x.requires_grad else None for x in (source, target, weights)
+            by_source, by_target, by_weights = gradients_to_differentiate(
+                (weights * result.distances).sum(), (source, target, weights), upstream
             )
         else:
             by_source = gradients[0] * upstream if ctx.needs_input_grad[0] else None
             by_target = gradients[1] * upstream if ctx.needs_input_grad[2] else None
             by_weights = distances * upstream if ctx.needs_input_grad[4] else None
         return by_source, None, by_target, None, by_weights, None, None, None, None, None
+
+
+def gradients_to_differentiate(
+    loss: Tensor, inputs: Sequence[Tensor | None], upstream: Tensor
+) -> tuple[Tensor | None, ...]:
+    """Gradients of the inputs that want one, with a graph of their own."""
+    wanted = [x for x in inputs if x is not None and x.requires_grad]
+    found = iter(torch.autograd.grad(loss, wanted, upstream, create_graph=True))
+    return tuple(next(found) if x is not None and x.requires_grad else None for x in inputs)
+
+
+def check_rows(source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor, num_classes: int) -> None:
+    """Require labels in range and finite features (looks at the values)."""
+    check_label_range(source_labels, num_classes, "source_labels")
+    check_label_range(target_labels, num_classes, "target_labels")
+    check_finite(source, "source")
+    check_finite(target, "target")
+
+
+def check_distances(distances: Tensor, orders: Sequence[int]) -> None:
+    """Require distances that their type can hold (looks at the values)."""
+    if not torch.isfinite(distances).all():
+        raise ValueError(
+            f"the scatters of order {max(orders)} exceed the range of {distances.dtype}: "
+            "scale the features down (feature_scale='initial'), use lower orders, or pass float64 features"
+        )
 
 
 def _signed_gram(
@@ -103,19 +128,13 @@ def _signed_gram(
     with_gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     if check_values:
-        check_label_range(source_labels, weights.shape[1], "source_labels")
-        check_label_range(target_labels, weights.shape[1], "target_labels")
-        check_finite(source, "source")
-        check_finite(target, "target")
+        check_rows(source, source_labels, target, target_labels, weights.shape[1])
     with torch.no_grad(), torch.autocast(source.device.type, enabled=False):
         result = signed_gram(
             source, source_labels, target, target_labels, weights, orders, unbiased, scale, with_gradient
         )
-    if check_values and not torch.isfinite(result.distances).all():
-        raise ValueError(
-            f"the scatters of order {max(orders)} exceed the range of {result.distances.dtype}: "
-            "scale the features down (feature_scale='initial'), use lower orders, or pass float64 features"
-        )
+    if check_values:
+        check_distances(result.distances, orders)
     return result.distances, result.energy, result.source_gradient, result.target_gradient
 
 

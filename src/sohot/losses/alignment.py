@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from ..functional.alignment import ESTIMATORS, Alignment, constant_weights, scatter_alignment, term_shares
+from ..functional.alignment import Alignment, scatter_alignment
 from ..functional.checks import check_choice, check_count, check_not_negative, check_orders
+from ..functional.terms import ESTIMATORS, constant_weights, term_shares, term_weights
 from .class_weights import ClassWeights, closed_form_weight, weight_penalty
 from .sources import Batch, join, one_source, several_sources
 
@@ -154,7 +155,7 @@ class ScatterAlignment(nn.Module):
         parts["weight_penalty"] = torch.zeros_like(result.loss) if penalty is None else penalty
         return loss, {name: part.detach() for name, part in parts.items()}
 
-    def _align(self, batch: Batch, weights: Tensor) -> Alignment:
+    def _align(self, batch: Batch, weights: Tensor | tuple[float, ...]) -> Alignment:
         return scatter_alignment(
             *batch,
             self._num_groups,
@@ -165,13 +166,14 @@ class ScatterAlignment(nn.Module):
             check_values=self.check_values,
         )
 
-    def _weigh(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """Give the weight of each term and class, (1 + orders, groups or 1), and the penalty on ζ if there is one."""
-        base = constant_weights(self.sigma2, self.sigma1, batch.source)
+    def _weigh(self, batch: Batch) -> tuple[Tensor | tuple[float, ...], Tensor | None]:
+        """Give the weight of each term, or of each term and group (1 + orders, groups), and the penalty on ζ if any."""
+        constants = term_weights(self.sigma2, self.sigma1)
+        if self.class_weights is None:
+            return constants, None
+        base = constant_weights(constants, batch.source)
         if self.weights is not None:
             return base * self.weights().to(base.dtype), self.weights.penalty()
-        if self.class_weights is None:
-            return base, None
         with torch.no_grad():
             distances = self._align(batch, base).distances
             shares = term_shares(
@@ -189,6 +191,8 @@ class ScatterAlignment(nn.Module):
 
     @torch.no_grad()
     def _update_scale(self, spread: Tensor) -> None:
+        if self.feature_scale == "none":
+            return
         known = self.scale > 0
         if self.feature_scale == "initial":
             self.scale.copy_(torch.where(known, self.scale, spread))

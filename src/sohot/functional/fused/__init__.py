@@ -1,0 +1,48 @@
+"""The alignment loss by kernels on a GPU; `gram` computes the same in plain operations and is the reference.
+
+The environment variable SOHOT_KERNEL says which of the two is used: "auto" (the kernels on an NVIDIA GPU that has what
+they need), "plain" (never the kernels) or "triton" (the kernels for all input they can take, also under Triton's
+interpreter on a CPU). Triton is imported when the kernels are first used.
+"""
+
+import os
+from functools import lru_cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from ..checks import check_choice
+from .autograd import fused_alignment
+from .layout import LARGEST_CAPACITY
+
+__all__ = ["fused_alignment", "is_usable"]
+
+CHOICES = ("auto", "plain", "triton")
+TYPES = (torch.float32, torch.bfloat16, torch.float16)
+_HAS_TRITON = find_spec("triton") is not None
+
+
+def is_usable(source: Tensor, target: Tensor, num_classes: int) -> bool:
+    """Whether the kernels take such features: decided by types, shapes and devices alone, never by values."""
+    choice = check_choice(os.environ.get("SOHOT_KERNEL", "auto"), CHOICES, "the environment variable SOHOT_KERNEL")
+    if choice == "plain" or source.dtype not in TYPES or target.dtype != source.dtype:
+        return False
+    if source.shape[0] + target.shape[0] > LARGEST_CAPACITY * num_classes:  # plain products of matrices serve these
+        return False
+    if choice == "triton":
+        if not _HAS_TRITON:
+            raise ValueError("SOHOT_KERNEL=triton needs the package triton, which is not installed")
+        return True
+    return _HAS_TRITON and source.device.type == "cuda" and _suits(source.device)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _suits(device: torch.device) -> bool:
+    """Whether a GPU has matrix units for tf32 and bfloat16."""
+    return torch.version.cuda is not None and _capability(device) >= (8, 0)
+
+
+@lru_cache(maxsize=64)
+def _capability(device: torch.device) -> tuple[int, int]:
+    return torch.cuda.get_device_capability(device)

@@ -1,0 +1,184 @@
+"""The alignment loss by the GPU kernels as one differentiable operation.
+
+Forward leaves the small Gram matrices; backward turns them into the gradient, multiplied by what comes from above, in
+one pass over the features. A compiler sees two opaque operators.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..autograd import check_distances, check_rows, gradients_to_differentiate
+from ..gram import signed_gram
+from ..terms import term_shares
+from .launch import Saved, launch_backward, launch_forward
+from .layout import choose_layout, processors
+
+
+def fused_alignment(
+    source: Tensor,
+    source_labels: Tensor,
+    target: Tensor,
+    target_labels: Tensor,
+    weights: Tensor | None,
+    sigmas: tuple[float, ...],
+    num_classes: int,
+    orders: tuple[int, ...],
+    *,
+    unbiased: bool,
+    scale: Tensor | None,
+    check_values: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Compute what `scatter_alignment` returns; each term is weighed by sigmas[k] and, where given, weights[k, c]."""
+    source, target = (x if x.stride(1) == 1 else x.contiguous() for x in (source, target))
+    source_labels, target_labels = source_labels.contiguous(), target_labels.contiguous()
+    result: tuple[Tensor, Tensor, Tensor, Tensor] = _FusedAlignment.apply(  # type: ignore[no-untyped-call]
+        source,
+        source_labels,
+        target,
+        target_labels,
+        weights,
+        scale,
+        list(sigmas),
+        list(orders),
+        unbiased,
+        num_classes,
+        check_values,
+    )
+    return result
+
+
+class _FusedAlignment(torch.autograd.Function):
+    """Takes the arguments of `_forward`, in its order."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        operator = torch.ops.sohot.fused_alignment if torch.compiler.is_compiling() else _forward
+        loss, terms, distances, spread, *saved = operator(*arguments)
+        ctx.save_for_backward(*arguments[:6], spread, *saved)
+        ctx.settings = arguments[6:]
+        ctx.mark_non_differentiable(terms, distances, spread)
+        ctx.set_materialize_grads(False)
+        return loss, terms, distances, spread
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+        if upstream is None:
+            return (None,) * 11
+        source, _, target, _, weights, _, _, *saved = ctx.saved_tensors
+        wants_source, _, wants_target, _, wants_weights, *_ = ctx.needs_input_grad
+        by_source: Tensor | None = None
+        by_target: Tensor | None = None
+        by_weights: Tensor | None = None
+        if torch.is_grad_enabled():  # create_graph=True: a derivative of this derivative is wanted
+            by_source, by_target, by_weights = _differentiable_backward(ctx, upstream)
+        else:
+            if wants_source or wants_target:
+                operator = torch.ops.sohot.fused_alignment_backward if torch.compiler.is_compiling() else _backward
+                by_source, by_target = operator(  # type: ignore[call-arg]
+                    source, target, *saved, upstream, *ctx.settings[1:3], wants_source, wants_target
+                )
+            if wants_weights:
+                by_weights = saved[4] * upstream
+                if weights.shape[1] == 1:
+                    by_weights = by_weights.sum(1, keepdim=True)
+                by_weights = by_weights.to(weights.dtype)
+        by_source, by_target = by_source if wants_source else None, by_target if wants_target else None
+        return by_source, None, by_target, None, by_weights, None, None, None, None, None, None
+
+
+def _differentiable_backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+    """The gradient in plain operations that can be differentiated again."""
+    source, source_labels, target, target_labels, weights, scale, spread, *_ = ctx.saved_tensors
+    sigmas, orders, unbiased, num_classes, _ = ctx.settings
+    shares = term_shares(source_labels, target_labels, num_classes, tuple(orders), "unbiased" if unbiased else "plugin")
+    shares = shares * shares.new_tensor(sigmas).unsqueeze(1)
+    divisor = torch.ones_like(spread)
+    if scale is not None:
+        divisor = torch.where(scale > 0, scale, torch.where(spread > 0, spread, 1.0))
+    shared_weights = shares if weights is None else weights * shares
+    result = signed_gram(source, source_labels, target, target_labels, shared_weights, orders, unbiased, divisor)
+    return gradients_to_differentiate((shared_weights * result.distances).sum(), (source, target, weights), upstream)
+
+
+def _forward(
+    source: Tensor,
+    source_labels: Tensor,
+    target: Tensor,
+    target_labels: Tensor,
+    weights: Tensor | None,
+    scale: Tensor | None,
+    sigmas: list[float],
+    orders: list[int],
+    unbiased: bool,
+    num_classes: int,
+    check_values: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    if check_values:
+        check_rows(source, source_labels, target, target_labels, num_classes)
+    with _device_of(source):
+        loss, terms, distances, spread, saved = launch_forward(
+            source, source_labels, target, target_labels, weights, scale, sigmas, orders, unbiased, num_classes
+        )
+    if check_values:
+        check_distances(distances, orders)
+    return loss, terms, distances, spread, *saved
+
+
+def _backward(
+    source: Tensor,
+    target: Tensor,
+    slots: Tensor,
+    grams: Tensor,
+    means: Tensor,
+    numbers: Tensor,
+    by_weights: Tensor,
+    upstream: Tensor,
+    orders: list[int],
+    unbiased: bool,
+    wants_source: bool,
+    wants_target: bool,
+) -> tuple[Tensor, Tensor]:
+    saved = Saved(slots, grams, means, numbers, by_weights)
+    with _device_of(source):
+        return launch_backward(source, target, saved, upstream, orders, unbiased, (wants_source, wants_target))
+
+
+def _device_of(x: Tensor) -> AbstractContextManager[Any]:
+    """Make the GPU of a tensor the current one: Triton launches there."""
+    return torch.cuda.device_of(x) if x.is_cuda else nullcontext()  # type: ignore[no-untyped-call]
+
+
+_forward_operator = torch.library.custom_op("sohot::fused_alignment", _forward, mutates_args=())
+_backward_operator = torch.library.custom_op("sohot::fused_alignment_backward", _backward, mutates_args=())
+
+
+@_forward_operator.register_fake
+def _(*arguments: Any) -> tuple[Tensor, ...]:
+    """Shapes and types of what the operator returns, for compilers."""
+    source, _, target, _, weights, _, sigmas, _, _, classes, _ = arguments
+    layout = choose_layout(source.shape[0] + target.shape[0], classes, source.shape[1], processors(source.device))
+    rows, (_, size), terms = source.shape[0] + target.shape[0], source.shape, len(sigmas)
+    table = source.new_empty(terms, classes, dtype=torch.float32)
+    return (
+        table.new_empty(()),
+        table.new_empty(terms),
+        table,
+        table.new_empty(()),
+        table.new_empty(classes * (2 * layout.capacity + 1) + rows, dtype=torch.int32),
+        table.new_empty(layout.parts, classes, layout.capacity, layout.capacity),
+        table.new_empty(2, classes, size),
+        table.new_empty(2 * terms + 3 + layout.parts, classes, dtype=torch.float64),
+        table.new_empty(0) if weights is None else torch.empty_like(table),
+    )
+
+
+@_backward_operator.register_fake
+def _(*arguments: Any) -> tuple[Tensor, Tensor]:
+    source, target, *_, unbiased, wants_source, wants_target = arguments
+    return (
+        source.new_empty(source.shape if wants_source or unbiased else 0),
+        target.new_empty(target.shape if wants_target or unbiased else 0),
+    )

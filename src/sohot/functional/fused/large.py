@@ -1,0 +1,336 @@
+"""Classes of more rows than one program holds: the same sums, tile by tile of the Gram matrix, one program for a class.
+
+Which classes these are is known to the device alone, so these kernels are always launched; a program whose class is
+small ends at once. They are right for any number of rows and quick for a few tiles; large classes throughout are
+better served by the plain products of `gram`.
+"""
+
+# Written for Triton's compiler, which names constants in capitals, and not for Python's type checker.
+# mypy: ignore-errors
+# ruff: noqa: B007, N803
+
+import triton
+import triton.language as tl
+
+from .passes import wanted_rows
+from .rows import NOWHERE, centred, find_rows, load_rows, pair_weights, row_pointers
+from .weighing import parts_of
+
+
+@triton.jit
+def _first_place(filled, c, BLOCK: tl.constexpr):
+    """Where the rows of a class begin when all rows are listed class by class."""
+    before = tl.zeros((BLOCK,), tl.int32)
+    for start in range(0, c, BLOCK):
+        other = start + tl.arange(0, BLOCK)
+        before += tl.load(filled + other, mask=other < c, other=0)
+    return tl.sum(before, 0)
+
+
+@triton.jit
+def _tile(listed, rows, tile, n, CAPACITY: tl.constexpr):
+    """Rows of one tile of a class, and which of them belong to the source and to the target."""
+    slot = tile * CAPACITY + tl.arange(0, CAPACITY)
+    number = tl.load(listed + slot, mask=slot < rows, other=NOWHERE)
+    return number, (number < n).to(tl.float32), ((number >= n) & (number < NOWHERE)).to(tl.float32)
+
+
+@triton.jit
+def _centred_tile(
+    pointers, number, in_source, in_target, means, other_means, columns, n_c, m_c, size, UNBIASED: tl.constexpr
+):
+    """Some columns of the rows of a tile, with the means taken off."""
+    x = load_rows(pointers, columns, number < NOWHERE, size, False)
+    source_mean = tl.load(means + columns, mask=columns < size, other=0.0)
+    target_mean = tl.load(other_means + columns, mask=columns < size, other=0.0)
+    x, _ = centred(x, source_mean, target_mean, in_source, in_target, n_c, m_c, UNBIASED)
+    return x
+
+
+@triton.jit
+def _products(
+    source,
+    target,
+    number,
+    sources,
+    targets,
+    other_number,
+    other_sources,
+    other_targets,
+    means,
+    other_means,
+    n_c,
+    m_c,
+    n,
+    size,
+    source_stride,
+    target_stride,
+    one,
+    CAPACITY: tl.constexpr,
+    BLOCK: tl.constexpr,
+    UNBIASED: tl.constexpr,
+):
+    """Multiply the rows of two tiles with each other."""
+    pointers = row_pointers(source, target, number, n, source_stride, target_stride, False)
+    other_pointers = row_pointers(source, target, other_number, n, source_stride, target_stride, False)
+    products = tl.zeros((CAPACITY, CAPACITY), tl.float32)
+    for start in range(0, size, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        x = _centred_tile(pointers, number, sources, targets, means, other_means, columns, n_c, m_c, size, UNBIASED)
+        y = _centred_tile(
+            other_pointers,
+            other_number,
+            other_sources,
+            other_targets,
+            means,
+            other_means,
+            columns,
+            n_c,
+            m_c,
+            size,
+            UNBIASED,
+        )
+        products += tl.dot(x, tl.trans(y), input_precision="tf32x3") * one
+    return products
+
+
+@triton.jit
+def large_distances(
+    source,
+    target,
+    source_labels,
+    target_labels,
+    slots,
+    means,
+    numbers,
+    n,
+    m,
+    size,
+    source_stride,
+    target_stride,
+    one,
+    CAPACITY: tl.constexpr,
+    BLOCK: tl.constexpr,
+    LABELS: tl.constexpr,
+    ORDERS: tl.constexpr,
+    UNBIASED: tl.constexpr,
+):
+    """List the rows of a large class, take their means, and sum the powers of its Gram matrix over all tiles."""
+    c, classes = tl.program_id(0), tl.num_programs(0)
+    filled = slots + 2 * classes * CAPACITY
+    rows = tl.load(filled + c)
+    if rows <= CAPACITY:
+        return
+    distances, _, counts, energies, _ = parts_of(numbers, classes, ORDERS)
+    listed = filled + classes + _first_place(filled, c, LABELS)
+    _, found = find_rows(source_labels, target_labels, listed, c, n, m, rows, LABELS)
+    tl.debug_barrier()
+    n_c = found.to(tl.float32)
+    m_c = (rows - found).to(tl.float32)
+    tl.store(counts + c, n_c.to(tl.float64))
+    tl.store(counts + classes + c, m_c.to(tl.float64))
+    if (found == 0) | (found == rows):
+        tl.store(energies + c, 0.0)
+        for k in tl.static_range(len(ORDERS) + 1):
+            tl.store(distances + k * classes + c, 0.0)
+        return
+
+    tiles = tl.cdiv(rows, CAPACITY)
+    means += c.to(tl.int64) * size
+    other_means = means + classes.to(tl.int64) * size
+    squares = tl.zeros((BLOCK,), tl.float64)
+    for start in range(0, size, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        source_sum = tl.zeros((BLOCK,), tl.float32)
+        target_sum = tl.zeros((BLOCK,), tl.float32)
+        for tile in range(tiles):
+            number, in_source, in_target = _tile(listed, rows, tile, n, CAPACITY)
+            pointers = row_pointers(source, target, number, n, source_stride, target_stride, False)
+            x = load_rows(pointers, columns, number < NOWHERE, size, False)
+            source_sum += tl.sum(x * in_source[:, None], 0)
+            target_sum += tl.sum(x * in_target[:, None], 0)
+        tl.store(means + columns, source_sum / n_c, mask=columns < size)
+        tl.store(other_means + columns, target_sum / m_c, mask=columns < size)
+        difference = (source_sum / n_c - target_sum / m_c).to(tl.float64)
+        squares += difference * difference
+    tl.debug_barrier()
+
+    energy = tl.zeros((CAPACITY,), tl.float64)
+    if UNBIASED:
+        squares = tl.zeros((CAPACITY,), tl.float64)
+    for tile in range(tiles * tiles):
+        number, sources, targets = _tile(listed, rows, tile // tiles, n, CAPACITY)
+        other_number, other_sources, other_targets = _tile(listed, rows, tile % tiles, n, CAPACITY)
+        products = _products(
+            source,
+            target,
+            number,
+            sources,
+            targets,
+            other_number,
+            other_sources,
+            other_targets,
+            means,
+            other_means,
+            n_c,
+            m_c,
+            n,
+            size,
+            source_stride,
+            target_stride,
+            one,
+            CAPACITY,
+            BLOCK,
+            UNBIASED,
+        ).to(tl.float64)
+        same = (number[:, None] == other_number[None, :]) & (number < NOWHERE)[:, None]
+        energy += tl.sum(tl.where(same, products, 0.0), 1)
+        pairs = pair_weights(number, sources, targets, other_number, other_sources, other_targets, n_c, m_c, UNBIASED)
+        if UNBIASED:
+            squares += tl.sum(pairs * products, 1)
+        for k in tl.static_range(len(ORDERS)):
+            power = products
+            for step in tl.static_range(ORDERS[k] - 1):
+                power = power * products
+            term = tl.sum(tl.sum(pairs * power, 1), 0)
+            # Added up in memory: the program is the only one to touch this number.
+            so_far = tl.load(distances + (k + 1) * classes + c, mask=tile > 0, other=0.0)
+            tl.store(distances + (k + 1) * classes + c, so_far + term)
+            tl.debug_barrier()
+    tl.store(energies + c, tl.sum(energy, 0))
+    tl.store(distances + c, tl.sum(squares, 0))
+
+
+@triton.jit
+def large_gradient(
+    source,
+    target,
+    slots,
+    means,
+    numbers,
+    upstream,
+    source_gradient,
+    target_gradient,
+    n,
+    size,
+    source_stride,
+    target_stride,
+    one,
+    CAPACITY: tl.constexpr,
+    BLOCK: tl.constexpr,
+    LABELS: tl.constexpr,
+    ORDERS: tl.constexpr,
+    UNBIASED: tl.constexpr,
+    WANTED: tl.constexpr,
+):
+    """Write the gradient for the rows of a large class: tile by tile, then take off its mean in each domain.
+
+    WANTED: 1 for the source, 2 for the target, 3 for both.
+    """
+    c, classes = tl.program_id(0), tl.num_programs(0)
+    filled = slots + 2 * classes * CAPACITY
+    rows = tl.load(filled + c)
+    if rows <= CAPACITY:
+        return
+    _, coefficients, counts, _, _ = parts_of(numbers, classes, ORDERS)
+    listed = filled + classes + _first_place(filled, c, LABELS)
+    n_c, m_c = tl.load(counts + c).to(tl.float32), tl.load(counts + classes + c).to(tl.float32)
+    tiles = tl.cdiv(rows, CAPACITY)
+    shared = (n_c > 0) & (m_c > 0)
+    means += c.to(tl.int64) * size
+    other_means = means + classes.to(tl.int64) * size
+    factor = 2.0 * tl.load(upstream).to(tl.float64)
+    for tile in range(tl.where(shared, tiles * tiles, 0)):
+        number, sources, targets = _tile(listed, rows, tile // tiles, n, CAPACITY)
+        other_number, other_sources, other_targets = _tile(listed, rows, tile % tiles, n, CAPACITY)
+        products = _products(
+            source,
+            target,
+            number,
+            sources,
+            targets,
+            other_number,
+            other_sources,
+            other_targets,
+            means,
+            other_means,
+            n_c,
+            m_c,
+            n,
+            size,
+            source_stride,
+            target_stride,
+            one,
+            CAPACITY,
+            BLOCK,
+            UNBIASED,
+        ).to(tl.float64)
+        inner = 0.0 * products
+        if UNBIASED:
+            inner += tl.load(coefficients + c)
+        for k in tl.static_range(len(ORDERS)):
+            power = tl.load(coefficients + (k + 1) * classes + c) * ORDERS[k] * products
+            for step in tl.static_range(ORDERS[k] - 2):
+                power = power * products
+            inner += power
+        inner *= factor * pair_weights(
+            number, sources, targets, other_number, other_sources, other_targets, n_c, m_c, UNBIASED
+        )
+        pointers = row_pointers(source, target, other_number, n, source_stride, target_stride, False)
+        gradients = row_pointers(source_gradient, target_gradient, number, n, size, size, False)
+        out = wanted_rows(number, n, WANTED)
+        for start in range(0, size, BLOCK):
+            columns = start + tl.arange(0, BLOCK)
+            x = _centred_tile(
+                pointers,
+                other_number,
+                other_sources,
+                other_targets,
+                means,
+                other_means,
+                columns,
+                n_c,
+                m_c,
+                size,
+                UNBIASED,
+            )
+            result = tl.dot(inner.to(tl.float32), x, input_precision="tf32x3")
+            mask = out[:, None] & (columns < tl.where(tile % tiles > 0, size, 0))[None, :]
+            places = gradients[:, None] + columns[None, :]
+            result += tl.load(places, mask=mask, other=0.0).to(tl.float32)
+            mask = out[:, None] & (columns < size)[None, :]
+            tl.store(places, result.to(source_gradient.dtype.element_ty), mask=mask)
+        tl.debug_barrier()
+
+    weight = (factor * tl.load(coefficients + c)).to(tl.float32)
+    for start in range(0, size, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        source_sum = tl.zeros((BLOCK,), tl.float32)
+        target_sum = tl.zeros((BLOCK,), tl.float32)
+        inside = columns < tl.where(shared, size, 0)
+        for tile in range(tiles):
+            number, in_source, in_target = _tile(listed, rows, tile, n, CAPACITY)
+            gradients = row_pointers(source_gradient, target_gradient, number, n, size, size, False)
+            mask = wanted_rows(number, n, WANTED)[:, None] & inside[None, :]
+            result = tl.load(gradients[:, None] + columns[None, :], mask=mask, other=0.0).to(tl.float32)
+            source_sum += tl.sum(result * in_source[:, None], 0)
+            target_sum += tl.sum(result * in_target[:, None], 0)
+        tl.debug_barrier()
+        if UNBIASED:
+            source_mean = (source_sum + target_sum) / (n_c + m_c)
+            target_mean = source_mean
+        else:
+            source_mean, target_mean = source_sum / tl.maximum(n_c, 1.0), target_sum / tl.maximum(m_c, 1.0)
+            difference = tl.load(means + columns, mask=inside, other=0.0)
+            difference -= tl.load(other_means + columns, mask=inside, other=0.0)
+            source_mean -= difference * (weight / tl.maximum(n_c, 1.0))
+            target_mean += difference * (weight / tl.maximum(m_c, 1.0))
+        for tile in range(tiles):
+            number, in_source, in_target = _tile(listed, rows, tile, n, CAPACITY)
+            gradients = row_pointers(source_gradient, target_gradient, number, n, size, size, False)
+            out = wanted_rows(number, n, WANTED)
+            places = gradients[:, None] + columns[None, :]
+            result = tl.load(places, mask=out[:, None] & inside[None, :], other=0.0).to(tl.float32)
+            result -= in_source[:, None] * source_mean[None, :] + in_target[:, None] * target_mean[None, :]
+            mask = out[:, None] & (columns < size)[None, :]
+            tl.store(places, result.to(source_gradient.dtype.element_ty), mask=mask)

@@ -1,0 +1,243 @@
+"""Launches of the kernels, forward and backward: nothing here waits for the device."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .compiled import launch
+from .layout import Layout, are_aligned, choose_layout, columns_each, power_of_two, processors
+
+LABELS_AT_ONCE = 256
+FEW_COLUMNS = 512
+LARGE_BLOCK = 32  # columns in one step for classes of more rows than a program holds
+
+
+class Saved(NamedTuple):
+    """What the gradient needs besides the features."""
+
+    slots: Tensor  # int32: rows of each class as found and in order, both (C, capacity); how many (C,); a list (n + m,)
+    grams: Tensor  # (parts, C, capacity, capacity), whole in the first
+    means: Tensor  # (2, C, d) of each class, source and target
+    numbers: Tensor  # float64 (…, C), see `parts_of`
+    by_weights: Tensor  # (1 + orders, C) derivative of the loss in each weight; empty without weights
+
+
+def launch_forward(
+    source: Tensor,
+    source_labels: Tensor,
+    target: Tensor,
+    target_labels: Tensor,
+    weights: Tensor | None,
+    scale: Tensor | None,
+    sigmas: list[float],
+    orders: list[int],
+    unbiased: bool,
+    classes: int,
+    layout: Layout | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Saved]:
+    """Compute loss, terms, distances and spread of `functional.alignment.Alignment`, and what the gradient needs."""
+    rows, size, device = source.shape[0] + target.shape[0], source.shape[1], source.device
+    if layout is None:
+        layout = choose_layout(rows, classes, size, processors(device))
+    capacity, terms = layout.capacity, len(sigmas)
+    new_slots = torch.empty if layout.scan else torch.zeros
+    saved = Saved(
+        new_slots(classes * (2 * capacity + 1) + rows, dtype=torch.int32, device=device),
+        _floats(device, layout.parts, classes, capacity, capacity),
+        _floats(device, 2, classes, size),
+        torch.empty(2 * terms + 3 + layout.parts, classes, dtype=torch.float64, device=device),
+        _floats(device, *((0,) if weights is None else (terms, classes))),
+    )
+    key = _key(layout, tuple(orders), unbiased, source, source_labels, target, target_labels, weights, scale)
+    _measure(source, source_labels, target, target_labels, saved, tuple(orders), unbiased, classes, layout, key)
+    loss, spread = _floats(device), _floats(device)
+    contributions, distances = _floats(device, terms), _floats(device, terms, classes)
+
+    from . import weighing
+
+    launch(
+        weighing.weigh,
+        (1, 1, 1),
+        (key, classes),
+        (
+            saved.numbers,
+            weights,
+            scale,
+            loss,
+            contributions,
+            distances,
+            spread,
+            saved.by_weights,
+            tuple(sigmas),
+            classes,
+            rows,
+            0 if weights is None else weights.stride(0),
+            0 if weights is None or weights.shape[1] == 1 else weights.stride(1),
+        ),
+        ORDERS=tuple(orders),
+        UNBIASED=unbiased,
+        BLOCK=min(1024, max(32, power_of_two(classes))),
+    )
+    return loss, contributions, distances, spread, saved
+
+
+def _key(layout: Layout, orders: tuple[int, ...], unbiased: bool, *tensors: Tensor | None) -> tuple[object, ...]:
+    """All that decides how the kernels are compiled."""
+    kinds = [x if x is None else (x.dtype, x.shape, x.stride(), x.data_ptr() % 16, x.device.index) for x in tensors]
+    return layout, orders, unbiased, *kinds
+
+
+def _floats(device: torch.device, *shape: int) -> Tensor:
+    return torch.empty(shape, dtype=torch.float32, device=device)
+
+
+def _measure(
+    source: Tensor,
+    source_labels: Tensor,
+    target: Tensor,
+    target_labels: Tensor,
+    saved: Saved,
+    orders: tuple[int, ...],
+    unbiased: bool,
+    classes: int,
+    layout: Layout,
+    key: tuple[object, ...],
+) -> None:
+    """Find the rows of each class, multiply them and take distances from the products."""
+    from . import large, passes, rows, weighing
+
+    (n, size), m, strides = source.shape, target.shape[0], (source.stride(0), target.stride(0))
+    if not layout.scan:
+        for labels, first, count in ((source_labels, 0, n), (target_labels, n, m)):
+            launch(
+                rows.place_rows,
+                (-(-count // LABELS_AT_ONCE), 1, 1),
+                (key, classes, first),
+                (labels, first, saved.slots, count, classes),
+                CAPACITY=layout.capacity,
+                BLOCK=LABELS_AT_ONCE,
+            )
+    data = source, target, source_labels, target_labels, saved.slots
+    constants = {"CAPACITY": layout.capacity, "ORDERS": orders, "UNBIASED": unbiased}
+    launch(
+        passes.gram,
+        (classes, layout.parts, 1),
+        key,
+        (
+            *data,
+            saved.grams,
+            saved.means,
+            saved.numbers,
+            n,
+            m,
+            size,
+            columns_each(size, layout.block, layout.parts),
+            *strides,
+            1.0,
+        ),
+        BLOCK=layout.block,
+        LABELS=layout.scan,
+        EVEN=size % layout.block == 0,
+        FEW_COLUMNS=size < FEW_COLUMNS,
+        ALIGNED=are_aligned(source, target),
+        num_warps=layout.warps,
+        num_stages=layout.stages,
+        **constants,
+    )
+    launch(
+        weighing.distances_of_class,
+        (classes, 1, 1),
+        key,
+        (saved.grams, saved.slots, saved.numbers, n),
+        PARTS=layout.parts,
+        num_warps=8 if layout.capacity >= 64 else 4,
+        **constants,
+    )
+    if n + m > layout.capacity:  # a class may be large: only the device knows
+        launch(
+            large.large_distances,
+            (classes, 1, 1),
+            key,
+            (*data, saved.means, saved.numbers, n, m, size, *strides, 1.0),
+            BLOCK=LARGE_BLOCK,
+            LABELS=LABELS_AT_ONCE,
+            num_stages=1,
+            **constants,
+        )
+
+
+def launch_backward(
+    source: Tensor,
+    target: Tensor,
+    saved: Saved,
+    upstream: Tensor,
+    orders: list[int],
+    unbiased: bool,
+    wanted: tuple[bool, bool],
+    layout: Layout | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Compute the gradient of the loss in the features of the domains that are wanted; empty for the other."""
+    from . import large, passes
+
+    (n, size), m, classes = source.shape, target.shape[0], saved.numbers.shape[1]
+    if layout is None:
+        layout = choose_layout(n + m, classes, size, processors(source.device))
+    if unbiased:  # rows are centred on the mean of both domains, so large classes need both
+        wanted = True, True
+    by_source = source.new_empty(source.shape if wanted[0] else 0)
+    by_target = target.new_empty(target.shape if wanted[1] else 0)
+    gradients, strides = (by_source, by_target), (source.stride(0), target.stride(0))
+    constants = {"CAPACITY": layout.capacity, "ORDERS": tuple(orders), "UNBIASED": unbiased}
+    constants["WANTED"] = wanted[0] + 2 * wanted[1]
+    key = _key(layout, tuple(orders), unbiased, source, target, upstream, by_source, by_target)
+    launch(
+        passes.gradient,
+        (classes, layout.gradient_parts, 1),
+        key,
+        (
+            source,
+            target,
+            saved.slots,
+            saved.grams,
+            saved.means,
+            saved.numbers,
+            upstream,
+            *gradients,
+            n,
+            size,
+            columns_each(size, layout.gradient_block, layout.gradient_parts),
+            *strides,
+        ),
+        BLOCK=layout.gradient_block,
+        EVEN=size % layout.gradient_block == 0,
+        ALIGNED=are_aligned(source, target) and size * source.element_size() % 16 == 0,
+        num_warps=layout.gradient_warps,
+        num_stages=layout.gradient_stages,
+        maxnreg=layout.gradient_registers,
+        **constants,
+    )
+    if n + m > layout.capacity:
+        launch(
+            large.large_gradient,
+            (classes, 1, 1),
+            key,
+            (
+                source,
+                target,
+                saved.slots,
+                saved.means,
+                saved.numbers,
+                upstream,
+                *gradients,
+                n,
+                size,
+                *strides,
+                1.0,
+            ),
+            BLOCK=LARGE_BLOCK,
+            LABELS=LABELS_AT_ONCE,
+            num_stages=1,
+            **constants,
+        )
+    return by_source, by_target

@@ -1,0 +1,73 @@
+"""How the kernels are laid out over a GPU: decided by shapes alone, so that nothing waits for values."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Layout(NamedTuple):
+    """Sizes that the kernels are compiled for; everything follows from shapes, never from values."""
+
+    capacity: int  # rows of a class that one program holds
+    scan: int  # labels looked at in one step where programs list their rows themselves; 0: rows are placed before
+    block: int  # columns in one step, forward
+    parts: int  # programs that share the columns of a class, forward
+    warps: int
+    stages: int  # loads under way at one time
+    gradient_block: int  # the same, backward
+    gradient_parts: int
+    gradient_warps: int
+    gradient_stages: int
+    gradient_registers: int | None  # most for a thread; None: as the compiler likes
+
+
+MOST_ROWS_TO_SCAN = 4096
+LARGEST_CAPACITY = 64
+
+
+@lru_cache(maxsize=256)
+def choose_layout(rows: int, classes: int, size: int, processors: int) -> Layout:
+    """Lay out a problem: classes are taken to be of about equal size, larger ones have a way of their own.
+
+    Blocks, warps, stages and registers are those that were fastest of many on an H200.
+    """
+    capacity = min(max(16, power_of_two(-(-rows // classes))), LARGEST_CAPACITY)
+    many_rows = capacity == LARGEST_CAPACITY
+    block, gradient_block = (min(most, max(16, power_of_two(size))) for most in (32 if many_rows else 64, 64))
+    parts = max(1, min(2 * processors // classes, size // (4 * gradient_block)))
+    return Layout(
+        capacity=capacity,
+        scan=1024 if rows <= MOST_ROWS_TO_SCAN else 0,
+        block=block,
+        parts=parts,
+        warps=2,
+        stages=3,
+        gradient_block=gradient_block,
+        gradient_parts=parts,
+        gradient_warps=4 if many_rows else 2,
+        gradient_stages=2 if many_rows else 3,
+        gradient_registers=128 if many_rows else None,
+    )
+
+
+def power_of_two(at_least: int) -> int:
+    """The next power of two."""
+    return 1 << (at_least - 1).bit_length()
+
+
+@lru_cache(maxsize=64)
+def processors(device: torch.device) -> int:
+    """Number of multiprocessors of a GPU; under Triton's interpreter, which has none, a small number."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
+
+
+def columns_each(size: int, block: int, parts: int) -> int:
+    """Columns of one part: whole steps, so that a part never begins within another's step."""
+    return -(-size // (block * parts)) * block
+
+
+def are_aligned(*features: Tensor) -> bool:
+    """Whether every row begins at a multiple of 16 bytes, so that 16 bytes can be moved at once."""
+    return all((x.stride(0) * x.element_size()) % 16 == 0 and x.data_ptr() % 16 == 0 for x in features)

@@ -1,0 +1,49 @@
+"""How much each term of the alignment loss weighs, and which terms have enough rows to be defined.
+
+A scatter says something only with enough rows. With one target row of a class the target scatter is zero, and pulling
+the source scatter towards it would collapse the class; with two rows every odd order is zero. Such terms are left out,
+the mean term stays.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .grouping import class_counts
+
+ESTIMATORS = ("plugin", "unbiased")
+
+
+def term_weights(sigma2: float, sigma1: Sequence[float]) -> tuple[float, ...]:
+    """Weights that are the same for all classes: σ2 for the means, then each σ1 / number of orders."""
+    return (sigma2, *(sigma / len(sigma1) for sigma in sigma1))
+
+
+def constant_weights(values: Sequence[float], features: Tensor) -> Tensor:
+    """The same as a tensor of shape (1 + orders, 1), in the precision of the features.
+
+    Filled in on their device: nothing is copied from the host.
+    """
+    dtype = torch.promote_types(features.dtype, torch.float32)
+    return torch.stack([torch.full((1,), value, dtype=dtype, device=features.device) for value in values])
+
+
+def term_shares(
+    source_labels: Tensor,
+    target_labels: Tensor,
+    num_classes: int,
+    orders: tuple[int, ...],
+    estimator: str,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """Give each term 1 / (number of classes present in both domains), or 0 where it has too few rows to be defined.
+
+    Returns:
+        Shape (1 + orders, C), the means first. Plug-in scatters of even order need two rows in both domains, of odd
+        order three; the unbiased estimator needs two for any order. The means need one.
+    """
+    fewest = torch.minimum(class_counts(source_labels, num_classes), class_counts(target_labels, num_classes))
+    needed = [1, *(3 if order % 2 and estimator == "plugin" else 2 for order in orders)]
+    defined = torch.stack([fewest >= rows for rows in needed])
+    return defined.to(dtype) / (fewest > 0).sum().clamp(min=1)

@@ -1,0 +1,151 @@
+"""The compiled kernels on a GPU against float64; the interpreter's tests (test_fused.py) go through more cases."""
+
+import os
+
+import pytest
+import torch
+from oracle import batch
+from torch import Tensor
+
+from sohot import ScatterAlignment
+from sohot.functional import scatter_alignment
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+Batch = tuple[Tensor, Tensor, Tensor, Tensor]
+ORDERS = (2, 3, 4)
+
+
+def on_gpu(counts: tuple[list[int], list[int]], size: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Batch:
+    source, source_labels, target, target_labels = batch(seed, *counts, size=size)
+    features = [x.to("cuda", dtype).requires_grad_() for x in (source, target)]
+    return features[0], source_labels.cuda(), features[1], target_labels.cuda()
+
+
+def exact(data: Batch) -> Batch:
+    return tuple(x.detach().double().requires_grad_() if x.is_floating_point() else x for x in data)  # type: ignore[return-value]
+
+
+def error(x: Tensor, y: Tensor) -> float:
+    return float((x.detach().double() - y.detach()).norm() / y.detach().norm())
+
+
+def assert_equals_float64(data: Batch, classes: int, tolerance: float, estimator: str = "plugin") -> None:
+    reference = exact(data)
+    options = {"estimator": estimator, "scale": torch.zeros((), device="cuda")}  # a scale: float16 holds the gradient
+    ours = scatter_alignment(*data, classes, ORDERS, check_values=False, **options)
+    theirs = scatter_alignment(*reference, classes, ORDERS, **options)
+    (3 * ours.loss).backward()
+    (3 * theirs.loss).backward()
+    assert error(ours.distances, theirs.distances) < tolerance
+    if estimator == "plugin":  # unbiased distances have either sign: their sum can cancel
+        assert error(ours.loss, theirs.loss) < tolerance
+        assert error(ours.terms, theirs.terms) < tolerance
+    for x, y in ((data[0], reference[0]), (data[2], reference[2])):
+        assert error(x.grad, y.grad) < tolerance
+
+
+@pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 1e-2), (torch.float16, 1e-2)])
+def test_equal_classes(dtype: torch.dtype, tolerance: float, estimator: str) -> None:
+    assert_equals_float64(on_gpu(([20] * 31, [3] * 31), 512, dtype), 31, tolerance, estimator)
+
+
+@pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
+def test_ragged_and_missing_classes_and_odd_sizes(estimator: str) -> None:
+    counts = [4, 3, 0, 5, 1, 2, 9, 20], [2, 3, 4, 1, 3, 0, 7, 2]
+    for size in (1, 7, 100, 130, 600):  # errors of 16 digits average out over columns
+        assert_equals_float64(on_gpu(counts, size), 8, 1e-5 if size > 10 else 5e-5, estimator)
+
+
+@pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
+def test_classes_of_more_rows_than_a_program_holds(estimator: str) -> None:
+    assert_equals_float64(on_gpu(([100, 2, 3, 1, 30], [5, 90, 3, 2, 0]), 96), 5, 1e-5, estimator)
+
+
+@pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
+def test_many_rows_are_placed_before(estimator: str) -> None:
+    assert_equals_float64(on_gpu(([48] * 100, [16] * 100), 256), 100, 1e-5, estimator)
+
+
+def test_many_rows_of_large_classes() -> None:
+    assert_equals_float64(on_gpu(([48] * 99 + [150], [16] * 99 + [40]), 128), 100, 1e-5)
+
+
+def test_far_from_the_origin() -> None:
+    source, source_labels, target, target_labels = on_gpu(([20] * 5, [3] * 5), 256)
+    direction = torch.randn(256, device="cuda").sign()
+    for shifts in ((100.0, 100.0), (0.0, 100.0)):
+        moved = [(x.detach() + s * direction).requires_grad_() for x, s in zip((source, target), shifts, strict=True)]
+        assert_equals_float64((moved[0], source_labels, moved[1], target_labels), 5, 1e-5)
+
+
+def test_the_same_in_every_run() -> None:
+    data = on_gpu(([48] * 100, [16] * 100), 256)
+    results = [scatter_alignment(*data, 100, ORDERS, check_values=False) for _ in range(3)]
+    gradients = [torch.autograd.grad(result.loss, [data[0], data[2]]) for result in results]
+    for result, gradient in zip(results, gradients, strict=True):
+        assert torch.equal(result.distances, results[0].distances)
+        assert all(torch.equal(x, y) for x, y in zip(gradient, gradients[0], strict=True))
+
+
+def test_never_waits_for_the_device() -> None:
+    data = on_gpu(([20] * 31, [3] * 31), 256)
+    align = ScatterAlignment(31, ORDERS, feature_scale="initial", check_values=False).cuda()
+    align(*data).backward()  # compiled outside
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        align(*data).backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("class_weights", [None, "learned"])
+@pytest.mark.parametrize("rows", [(20, 3), (48, 16)])
+def test_in_a_graph(rows: tuple[int, int], class_weights: str | None) -> None:
+    classes = 100
+    data = on_gpu(([rows[0]] * classes, [rows[1]] * classes), 128)
+    features = [data[0], data[2]]
+    align = ScatterAlignment(classes, ORDERS, class_weights=class_weights, check_values=False).cuda()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.autograd.grad(align(*data), features)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            loss = align(*data)
+            gradients = torch.autograd.grad(loss, features)
+    torch.cuda.synchronize()
+    with torch.no_grad():
+        for x in features:
+            x.normal_()
+    graph.replay()
+    expected = align(*data)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(gradients, torch.autograd.grad(expected, features))
+
+
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
+def test_under_a_compiler() -> None:
+    data = on_gpu(([20] * 31, [3] * 31), 128)
+    align = ScatterAlignment(31, ORDERS, check_values=False).cuda()
+    expected = align(*data)
+    compiled = torch.compile(align, fullgraph=True)(*data)
+    torch.testing.assert_close(compiled, expected)
+    features = [data[0], data[2]]
+    torch.testing.assert_close(torch.autograd.grad(compiled, features), torch.autograd.grad(expected, features))
+
+
+def test_a_label_out_of_range_cannot_pass_unseen() -> None:
+    source, source_labels, target, target_labels = on_gpu(([4, 4], [3, 3]), 16)
+    source_labels[0] = 2
+    loss = scatter_alignment(source, source_labels, target, target_labels, 2, check_values=False).loss
+    assert torch.isnan(loss)
+    with pytest.raises(ValueError, match="source_labels must lie in 0 … 1"):
+        scatter_alignment(source, source_labels, target, target_labels, 2)
+
+
+def test_plain_where_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert os.environ.get("SOHOT_KERNEL", "auto") == "auto"
+    data = on_gpu(([5] * 3, [4] * 3), 32)
+    by_kernel = scatter_alignment(*data, 3, ORDERS)
+    monkeypatch.setenv("SOHOT_KERNEL", "plain")
+    torch.testing.assert_close(scatter_alignment(*data, 3, ORDERS).loss, by_kernel.loss, rtol=1e-5, atol=0)

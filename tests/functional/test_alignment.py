@@ -162,6 +162,22 @@ def test_without_gradient_none_is_computed(monkeypatch: pytest.MonkeyPatch) -> N
         scatter_alignment(*data, num_classes=2)
 
 
+def test_one_number_per_term_is_the_same_as_a_tensor() -> None:
+    data = batch(0, [4, 3], [3, 3])
+    numbers = scatter_alignment(*data, num_classes=2, orders=(2, 3), weights=(0.5, 2.0, 1.0)).loss
+    tensor = torch.tensor([[0.5], [2.0], [1.0]], dtype=torch.float64)
+    assert numbers == scatter_alignment(*data, num_classes=2, orders=(2, 3), weights=tensor).loss
+
+
+@pytest.mark.parametrize("weights", [(1.0,), torch.ones(2), torch.ones(1, 2), torch.ones(2, 3), torch.ones(3, 2)])
+def test_weights_of_another_shape_are_refused(weights: Tensor | tuple[float, ...]) -> None:
+    data = batch(0, [4, 3], [3, 3])
+    with pytest.raises(
+        ValueError, match=r"weights must (hold 2 numbers|have the shape \(2, 2\) or)"
+    ):
+        scatter_alignment(*data, num_classes=2, orders=(2,), weights=weights)
+
+
 def test_orders_may_come_in_any_sequence() -> None:
     data = batch(0, [4, 3], [3, 3])
     forwards = scatter_alignment(*data, num_classes=2, orders=(2, 3, 4))

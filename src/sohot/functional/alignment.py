@@ -10,7 +10,7 @@ from .autograd import weighted_distances
 from .checks import check_choice, check_label_range, check_labels, check_orders, check_pair
 from .fused import fused_alignment, is_usable
 from .gram import signed_gram
-from .terms import ESTIMATORS, constant_weights, term_shares, term_weights
+from .terms import ESTIMATORS, check_weights, constant_weights, term_shares, term_weights
 
 
 class Alignment(NamedTuple):
@@ -64,6 +64,7 @@ def scatter_alignment(
     check_choice(estimator, ESTIMATORS, "estimator")
     if weights is None:
         weights = term_weights(1.0, [1.0] * len(orders))
+    check_weights(weights, orders, num_classes)
     if is_usable(source, target, num_classes):
         return _by_kernels(
             source, source_labels, target, target_labels, num_classes, orders, weights, estimator, scale, check_values

@@ -20,6 +20,19 @@ def term_weights(sigma2: float, sigma1: Sequence[float]) -> tuple[float, ...]:
     return (sigma2, *(sigma / len(sigma1) for sigma in sigma1))
 
 
+def check_weights(weights: Tensor | Sequence[float], orders: tuple[int, ...], num_classes: int) -> None:
+    """Require one weight for each term, or one for each term and class."""
+    terms = 1 + len(orders)
+    if not isinstance(weights, Tensor):
+        if len(weights) != terms:
+            raise ValueError(f"weights must hold {terms} numbers, the means first, got {len(weights)}")
+    elif tuple(weights.shape) not in ((terms, num_classes), (terms, 1)):
+        raise ValueError(
+            f"weights must have the shape ({terms}, {num_classes}) or ({terms}, 1), the means first, "
+            f"got {tuple(weights.shape)}"
+        )
+
+
 def constant_weights(values: Sequence[float], features: Tensor) -> Tensor:
     """The same as a tensor of shape (1 + orders, 1), in the precision of the features.
 

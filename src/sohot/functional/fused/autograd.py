@@ -34,6 +34,7 @@ def fused_alignment(
     """Compute what `scatter_alignment` returns; each term is weighed by sigmas[k] and, where given, weights[k, c]."""
     source, target = (x if x.stride(1) == 1 else x.contiguous() for x in (source, target))
     source_labels, target_labels = source_labels.contiguous(), target_labels.contiguous()
+    weights, scale = (x if x is None or x.device == source.device else x.to(source.device) for x in (weights, scale))
     result: tuple[Tensor, Tensor, Tensor, Tensor] = _FusedAlignment.apply(  # type: ignore[no-untyped-call]
         source,
         source_labels,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from ..functional.alignment import ESTIMATORS
 from ..functional.checks import check_choice, check_not_negative
+from ..functional.terms import ESTIMATORS
 from ..losses.alignment import FEATURE_SCALES
 from ..streams.model import HEADS, STREAMS
 from ..training.methods import Method, method

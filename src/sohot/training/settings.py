@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from ..functional.alignment import ESTIMATORS
 from ..functional.checks import check_choice, check_not_negative
+from ..functional.terms import ESTIMATORS
 from ..losses.alignment import FEATURE_SCALES
 from .methods import Method, method
 

@@ -88,12 +88,13 @@ def test_the_same_in_every_run() -> None:
         assert all(torch.equal(x, y) for x, y in zip(gradient, gradients[0], strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")  # torch calls it a prototype
 def test_never_waits_for_the_device() -> None:
     data = on_gpu(([20] * 31, [3] * 31), 256)
     align = ScatterAlignment(31, ORDERS, feature_scale="initial", check_values=False).cuda()
     align(*data).backward()  # compiled outside
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        torch.cuda.set_sync_debug_mode("error")
         align(*data).backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")

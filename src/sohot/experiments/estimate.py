@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,15 +11,18 @@ from torch import Tensor
 from ..runs.batching import make_batches
 from ..runs.building import build_model
 from ..runs.training_inputs import choose_device
+from ..stacked import FeatureProblem, fit_stack
 from ..streams import TwoStreams
 from ..training import FitSettings, TensorInputs, fit
 from .cell import Cell
 from .cell_training import Where, config_of, draw_split
 from .features import join_images
-from .preparing import needed_features
+from .frozen_settings import candidates, head_settings
+from .preparing import needed_features, trunks_of
 
 _FOLDS = 3  # of few-shot cross-validation with three images per class
 _TRUNK_IMAGES = 8
+_STACK_FITS, _STACK_STEPS = 4, 10
 _FORWARD_SHARE = 1 / 3  # a step is a pass forward and about twice as much backward
 
 
@@ -50,16 +53,23 @@ def estimate(
     """
     if not pending:
         return Estimate(0.0, "nothing is left to compute")
-    done = [one for one in records if one["status"] == "done" and one["cell"]["backbone"] == pending[0].backbone]
+    wanted = {"backbone": pending[0].backbone, "frozen": pending[0].frozen}
+    done = [one for one in records if one["status"] == "done" and wanted.items() <= one["cell"].items()]
     if done:
+        workers = 1 if pending[0].frozen else workers
         seconds = sum(_from_records(cell, done) for cell in pending) / workers
         return Estimate(seconds, f"the time that {len(done)} cells in this folder took, with {workers} side by side")
+    if pending[0].frozen:
+        return _from_a_stack(pending, where)
     return _from_a_step(pending, where, workers, threads)
 
 
 def _from_records(cell: Cell, done: Sequence[Mapping[str, Any]]) -> float:
     """Guess one cell from others, those of its method if there are any: training by steps, the rest as it was."""
     alike = [one["result"] for one in done if one["cell"]["method"] == cell.method] or [one["result"] for one in done]
+    if cell.frozen:  # trained together: each has its share of the whole
+        share: float = sum(one["seconds"]["select"] + one["seconds"]["train"] for one in alike) / len(alike)
+        return share
     step: float = sum(one["seconds"]["train"] / one["steps"] for one in alike) / len(alike)
     rest: float = sum(one["seconds"]["test"] + one["seconds"]["features"] for one in alike) / len(alike)
     return (step * _steps(cell) + rest) * _fits(cell)
@@ -90,6 +100,36 @@ def _from_a_step(pending: Sequence[Cell], where: Where, workers: int, threads: i
         f"by side, and {images} images through the frozen layers before ({1000 * trunk:.0f} ms each)"
     )
     return Estimate(cells / workers + trunk * images, basis)
+
+
+def _from_a_stack(pending: Sequence[Cell], where: Where) -> Estimate:
+    """Guess from a few steps of a small stack of made-up features of the right shapes."""
+    trunk, images = _time_trunk(pending, where)
+    cell = pending[0]
+    split = draw_split(cell, where)
+    size = _feature_size(cell, where, len(split.classes))
+    sides = [split.sides[name] for name in ("source_train", "target_train")]
+    labels = [torch.tensor(side.labels) for side in sides]
+    features = [torch.randn(len(side), size) for side in sides]
+    problem = FeatureProblem(features[0], labels[0], features[1], labels[1], len(split.classes))
+    settings = replace(head_settings(cell.method, cell.settings), steps=_STACK_STEPS)
+    began = time.perf_counter()
+    fit_stack([problem] * _STACK_FITS, [settings] * _STACK_FITS, device=choose_device(where.device))
+    step = (time.perf_counter() - began) / _STACK_FITS / _STACK_STEPS
+    steps = sum(head_settings(one.method, one.settings).steps * (1 + _FOLDS * _tried(one)) for one in pending)
+    basis = (
+        f"{_STACK_FITS} small fits of {cell.method} done now ({1000 * step:.1f} ms a step of one), and {images} images "
+        f"through the network before ({1000 * trunk:.0f} ms each)"
+    )
+    return Estimate(step * steps + trunk * images, basis)
+
+
+def _tried(cell: Cell) -> int:
+    return len(candidates(cell.method, cell.settings, cell.search["space"])) if cell.search else 0
+
+
+def _feature_size(cell: Cell, where: Where, num_classes: int) -> int:
+    return trunks_of(cell, num_classes, where)[1]["target"].bytes_per_image() // 4
 
 
 def _time_trunk(pending: Sequence[Cell], where: Where) -> tuple[float, int]:

@@ -138,15 +138,16 @@ def _between_events(step: Step, seconds: float) -> float:
     return statistics.median(times)
 
 
-def eager(step: Step, rounds: int = 100) -> float:
+def eager(step: Step, rounds: int = 300) -> float:
     """Median microseconds of the step called from Python, until the device has finished."""
     times = []
-    for k in range(rounds + 5):
+    warming_up = max(2, rounds // 5)
+    for k in range(rounds + warming_up):
         torch.cuda.synchronize()
         start = time.perf_counter()
         step()
         torch.cuda.synchronize()
-        if k >= 5:
+        if k >= warming_up:
             times.append(1e6 * (time.perf_counter() - start))
     return statistics.median(times)
 

@@ -172,9 +172,7 @@ def test_one_number_per_term_is_the_same_as_a_tensor() -> None:
 @pytest.mark.parametrize("weights", [(1.0,), torch.ones(2), torch.ones(1, 2), torch.ones(2, 3), torch.ones(3, 2)])
 def test_weights_of_another_shape_are_refused(weights: Tensor | tuple[float, ...]) -> None:
     data = batch(0, [4, 3], [3, 3])
-    with pytest.raises(
-        ValueError, match=r"weights must (hold 2 numbers|have the shape \(2, 2\) or)"
-    ):
+    with pytest.raises(ValueError, match=r"weights must (hold 2 numbers|have the shape \(2, 2\) or)"):
         scatter_alignment(*data, num_classes=2, orders=(2,), weights=weights)
 
 

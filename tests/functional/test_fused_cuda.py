@@ -88,7 +88,7 @@ def test_the_same_in_every_run() -> None:
         assert all(torch.equal(x, y) for x, y in zip(gradient, gradients[0], strict=True))
 
 
-@pytest.mark.filterwarnings("ignore:Synchronization debug mode")  # torch calls it a prototype
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
 def test_never_waits_for_the_device() -> None:
     data = on_gpu(([20] * 31, [3] * 31), 256)
     align = ScatterAlignment(31, ORDERS, feature_scale="initial", check_values=False).cuda()

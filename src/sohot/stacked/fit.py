@@ -1,15 +1,17 @@
 """Many fits at once: the entry."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import torch
 
 from .network import Shape
 from .planning import Algorithm, Plan, chunks
-from .preparing import Preparing
+from .preparing import Preparing, Ready
 from .problem import FeatureProblem
 from .result import StackedFit
 from .settings import HeadSettings
+from .threads import side_by_side
 from .training import train
 
 OnProgress = Callable[[int, int], None]
@@ -33,7 +35,7 @@ def fit_stack(
         problems: What each fit learns from. One object may be given many times, with different settings.
         settings: How each of them trains, one for each problem.
         device: Where to train: "cpu" or "cuda".
-        memory: Most bytes of a stack at work; None for 1 GB on a CPU and half of what is free on a GPU.
+        memory: Most bytes at work, on all cores together; None for 1 GB on a CPU and half of what is free on a GPU.
         on_progress: Called after each stack with the number of fits done and of all fits.
 
     Returns:
@@ -54,15 +56,26 @@ def fit_stack(
     plans = [_plan(*one) for one in zip(problems, settings, strict=True)]
     preparing = Preparing(place)
     results: dict[int, StackedFit] = {}
-    for members in chunks(plans, place, memory):
-        shape = plans[members[0]].shape
-        ready = preparing([problems[n] for n in members], [settings[n] for n in members], shape.size)
-        trained = train([one.fit for one in ready], [settings[n] for n in members], shape)
-        for number, one, own in zip(members, ready, trained, strict=True):
-            results[number] = StackedFit(settings[number], shape, one.preparations, *own)
+
+    def jobs() -> Iterator[Callable[[], dict[int, StackedFit]]]:
+        for members in chunks(plans, place, memory):
+            shape, own = plans[members[0]].shape, [settings[n] for n in members]
+            ready = preparing([problems[n] for n in members], own, shape.size)
+            yield partial(_train, members, ready, own, shape)
+
+    for done in side_by_side(jobs(), place):
+        results |= done
         if on_progress is not None:
             on_progress(len(results), len(problems))
     return [results[number] for number in range(len(problems))]
+
+
+def _train(
+    members: Sequence[int], ready: Sequence[Ready], settings: Sequence[HeadSettings], shape: Shape
+) -> dict[int, StackedFit]:
+    trained = train([one.fit for one in ready], settings, shape)
+    found = zip(members, settings, ready, trained, strict=True)
+    return {number: StackedFit(of_fit, shape, one.preparations, *own) for number, of_fit, one, own in found}
 
 
 def _device(device: str | torch.device) -> torch.device:

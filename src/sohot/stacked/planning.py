@@ -63,7 +63,7 @@ def chunks(plans: Sequence[Plan], device: torch.device, memory: int | None) -> l
     Args:
         plans: What each fit needs.
         device: Where they train.
-        memory: Most bytes of a stack (one fit trains in any case); None for 1 GB on a CPU and half of what is free on a
+        memory: Most bytes at work (one fit trains in any case); None for 1 GB on a CPU and half of what is free on a
             GPU.
 
     Returns:
@@ -79,7 +79,7 @@ def chunks(plans: Sequence[Plan], device: torch.device, memory: int | None) -> l
     for members in groups.values():
         source, target = (max(plans[number].widths[side] for number in members) for side in (0, 1))
         each = fit_bytes(plans[members[0]]._replace(widths=(source, target)))
-        most = max(1, min(budget, _CPU_CACHE if on_cpu else budget) // each)
+        most = max(1, (min(budget // torch.get_num_threads(), _CPU_CACHE) if on_cpu else budget) // each)
         stacks += [members[start : start + most] for start in range(0, len(members), most)]
     return stacks
 

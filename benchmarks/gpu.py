@@ -51,12 +51,9 @@ def _driver() -> str:
 
 def kernel() -> list[str]:
     """Measure the fused kernel."""
-    try:
-        from gpu_kernel import kernel_bars
-    except ImportError as error:
-        return ["## Fused kernel", "", f"Not measured: {error}.", ""]
-    found = kernel_bars()
-    return [found] if isinstance(found, str) else [*found, ""]
+    from gpu_kernel import kernel_bars, report
+
+    return ["## Fused kernel", "", *report(kernel_bars()), ""]
 
 
 def write(file: Path | None, lines: list[str]) -> None:

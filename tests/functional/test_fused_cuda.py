@@ -100,6 +100,7 @@ def test_never_waits_for_the_device() -> None:
         torch.cuda.set_sync_debug_mode("default")
 
 
+@pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream")  # the test itself works on two streams
 @pytest.mark.parametrize("class_weights", [None, "learned"])
 @pytest.mark.parametrize("rows", [(20, 3), (48, 16)])
 def test_in_a_graph(rows: tuple[int, int], class_weights: str | None) -> None:

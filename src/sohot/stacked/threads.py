@@ -9,9 +9,12 @@ import torch
 
 Result = TypeVar("Result")
 
+MOST = 8
+"""Jobs at a time: Python itself, which takes a small share of each, does one thing at a time."""
+
 
 def side_by_side(jobs: Iterable[Callable[[], Result]], device: torch.device) -> Iterator[Result]:
-    """Do jobs, on a processor as many at a time as torch has threads, each with one of them.
+    """Do jobs, on a processor as many at a time as torch has threads (at most 8), each with one of them.
 
     The products of a stack are too small to share out among threads, so each core had better have stacks of its own.
     A job that is alone has all threads. Jobs are asked for one by one, when there is room.
@@ -27,7 +30,8 @@ def side_by_side(jobs: Iterable[Callable[[], Result]], device: torch.device) -> 
         >>> sorted(side_by_side([lambda: 2, lambda: 1], torch.device("cpu")))
         [1, 2]
     """
-    workers = torch.get_num_threads() if device.type == "cpu" else 1
+    threads = torch.get_num_threads()
+    workers = min(threads, MOST) if device.type == "cpu" else 1
     coming = iter(jobs)
     first = list(islice(coming, 2))
     if workers == 1 or len(first) < 2:
@@ -47,4 +51,4 @@ def side_by_side(jobs: Iterable[Callable[[], Result]], device: torch.device) -> 
                 yield from (one.result() for one in ended)
         finally:
             pool.shutdown(cancel_futures=True)
-            torch.set_num_threads(workers)  # what new threads begin with is one number for the whole process
+            torch.set_num_threads(threads)  # what new threads begin with is one number for the whole process

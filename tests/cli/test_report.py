@@ -13,6 +13,25 @@ def test_it_writes_a_page_beside_the_run_and_says_where(sohot, run_copy):
     assert page.count('<figure class="picture') == 4
 
 
+def test_figures_of_a_run_are_drawn_as_files(sohot, run_copy, tmp_path):
+    folder = tmp_path / "figures"
+    assert sohot("report", run_copy, "--figures", folder, "--quiet").code == 0
+    names = {f"{name}.{form}" for name in ("confusion", "pca", "tsne", "scatters") for form in ("png", "svg")}
+    assert {file.name for file in folder.iterdir()} == names
+    assert (folder / "pca.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_figures_that_cannot_be_are_refused(sohot, run_copy, tmp_path):
+    (tmp_path / "file").touch()
+    for options, sentence in (
+        (("--figures", tmp_path / "f", "--images", 0), "leave images=0 out"),
+        (("--figures", tmp_path / "file"), "is a file"),
+    ):
+        ended = sohot("report", run_copy, *options)
+        assert ended.code == 2
+        assert sentence in ended.last
+
+
 def test_json_is_the_one_thing_on_standard_output(sohot, run_copy, tmp_path):
     out = tmp_path / "page.html"
     ended = sohot("report", run_copy, "--out", out, "--images", 0, "--quiet", "--json")

@@ -133,6 +133,12 @@ def report(
     images: Annotated[
         int, typer.Option("--images", min=0, help="Sample images of a run to show; 0 to read no images at all.")
     ] = 24,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            "--figures", help="Folder for a run's figures as PNG and SVG: confusion, features.", show_default=False
+        ),
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -146,7 +152,7 @@ def report(
     """
     from .report import report_on
 
-    report_on(folder, out, images=images, quiet=quiet, json=json)
+    report_on(folder, out, images=images, figures=figures, quiet=quiet, json=json)
 
 
 @app.command()

@@ -8,10 +8,10 @@ from .output import print_json, print_text, results_only
 from .watching import bar
 
 
-def report_on(folder: Path, out: Path | None, *, images: int, quiet: bool, json: bool) -> None:
+def report_on(folder: Path, out: Path | None, *, images: int, figures: Path | None, quiet: bool, json: bool) -> None:
     """Write the report of a folder and say where it is."""
     with results_only(), bar(quiet) as progress:
-        file = write_report(folder, out, images=images, progress=progress)
+        file = write_report(folder, out, images=images, figures=figures, progress=progress)
     size = file.stat().st_size
     if json:
         print_json({"path": str(folder), "kind": kind_of(folder), "report": str(file), "bytes": size})

@@ -16,6 +16,8 @@ from ...runs.pipeline import CONFIG, DESCRIPTION
 from ...training import method
 from ...training.checkpoint import checkpoint_folders, read_description
 from ...training.csv_log import read_csv_log
+from ..figures.canvas import save_figure
+from ..figures.confusion import confusion_figure
 from . import plots
 from .blocks import Block, Fact, Listing, Page, Pairs, Plot, Points, Section, Side, Table, Words, number
 from .confusion import confusion_plot
@@ -26,21 +28,24 @@ _MOST_POINTS = 400
 _LOSSES = ("loss", "cross_entropy", "alignment", "head_penalty")
 
 
-def run_page(folder: Path, images: int, progress: Progress | None = None) -> Page:
+def run_page(folder: Path, images: int, progress: Progress | None = None, figures: Path | None = None) -> Page:
     """Put together the report of a run, finished or not.
 
     Args:
         folder: The run's folder.
         images: How many sample images to show; 0 to read none at all.
         progress: Told how far the work on images has come.
+        figures: Folder for the figures as files; None for none.
     """
     found = describe_run(folder)
     options = read_config(folder / CONFIG) if (folder / CONFIG).is_file() else {}
     accuracy = found["accuracy"]
     title = _title(found, options)
+    if figures is not None and accuracy is not None:
+        save_figure(confusion_figure(accuracy["confusion"], list(accuracy["per_class"])), figures, "confusion")
     sections = [
         *_accuracy_sections(accuracy),
-        *picture_sections(folder, found, read_description(folder / DESCRIPTION), images, progress),
+        *picture_sections(folder, found, read_description(folder / DESCRIPTION), images, progress, figures),
         *_curve_sections(read_csv_log(folder / "log.csv")),
         *_weight_sections(folder, found["classes"], _orders(found)),
         *_data_sections(found["data"], options),

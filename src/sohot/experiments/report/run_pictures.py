@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ...data import LabelledImages
 from ...runs import open_run
 from ...runs.gathering import Progress
 from ...training import TrainingError
+from ..figures.features import DomainFeatures, write_feature_figures
 from ..projection import project
 from . import plots
 from .blocks import Block, Gallery, Picture, Plot, Section, Side, Words
@@ -21,7 +24,12 @@ _FEWEST = 8
 
 
 def picture_sections(
-    folder: Path, found: Mapping[str, Any], description: dict[str, Any], images: int, progress: Progress | None
+    folder: Path,
+    found: Mapping[str, Any],
+    description: dict[str, Any],
+    images: int,
+    progress: Progress | None,
+    figures: Path | None = None,
 ) -> list[Section]:
     """Show samples and features, or say in a sentence why not.
 
@@ -31,6 +39,7 @@ def picture_sections(
         description: The run's run.json.
         images: How many samples to show; 0 for no section at all.
         progress: Told how far it has come.
+        figures: Folder for pictures of the features as files; None for none.
     """
     if not images:
         return []
@@ -45,11 +54,28 @@ def picture_sections(
         points = features(run, config, data, names, progress)
         if len(points.classes) >= _FEWEST:
             sections.append(Section("Features", _clouds(points, len(run.classes))))
+            if figures is not None:
+                _write_figures(points, names, figures)
     except ImagesGone as gone:
         return [Section("Samples", [Words(f"{gone} So there are neither samples nor features to show.")])]
     except (OSError, ValueError, RuntimeError, TrainingError) as error:
         return [Section("Samples", [Words(f"Samples and features cannot be shown: {error}.")])]
     return sections
+
+
+def _write_figures(points: FeatureSet, names: list[str], folder: Path) -> None:
+    """Draw the features of both domains as files, before and after training."""
+    if len(set(points.domains)) < 2:
+        return  # there is nothing to compare
+    labels = torch.tensor([names.index(name) for name in points.classes])
+    in_source = torch.tensor([domain == "source" for domain in points.domains])
+    panels = {"before training": points.before, "after training": points.after}
+    stages = {
+        when: DomainFeatures(rows[in_source], labels[in_source], rows[~in_source], labels[~in_source], names)
+        for when, rows in panels.items()
+        if rows is not None
+    }
+    write_feature_figures(stages, folder)
 
 
 def _samples(images: LabelledImages, looked: list[Sample], most: int) -> list[Block]:

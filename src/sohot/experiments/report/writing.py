@@ -19,6 +19,7 @@ def write_report(
     out: str | PathLike[str] | None = None,
     *,
     images: int = IMAGES,
+    figures: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Write what is in a folder as one HTML page that needs no network and nothing beside it.
@@ -27,6 +28,8 @@ def write_report(
         path: Folder of a run, a demo or an experiment, finished or not.
         out: The file to write; None for report.html in that folder.
         images: How many sample images of a run to show; 0 to read no images.
+        figures: For a run: a folder for its figures as PNG and SVG files, made if it is not there: the confusion
+            matrix, and the features of both domains before and after training (points and ellipses of classes).
         progress: Told what is being done, how many images are done, and of how many.
 
     Returns:
@@ -46,7 +49,8 @@ def write_report(
         raise IsADirectoryError(f"out must be a file, but {file} is a folder")
     if not file.parent.is_dir():
         raise FileNotFoundError(f"the folder of {file} does not exist")
-    write_atomically(file, render(_page(folder, images, progress)).encode())
+    drawn = None if figures is None else _figure_folder(folder, Path(figures), images)
+    write_atomically(file, render(_page(folder, images, progress, drawn)).encode())
     return file
 
 
@@ -62,12 +66,22 @@ def kind_of(folder: Path) -> str:
     )
 
 
-def _page(folder: Path, images: int, progress: Progress | None) -> Page:
+def _figure_folder(folder: Path, figures: Path, images: int) -> Path:
+    if (kind := kind_of(folder)) != "run":
+        raise ValueError(f"figures are drawn of a run; {folder} holds a {kind}, whose pictures lie there already")
+    if not images:
+        raise ValueError("figures of features need the images of the run: leave images=0 out")
+    if figures.exists() and not figures.is_dir():
+        raise NotADirectoryError(f"figures must be a folder, but {figures} is a file")
+    return figures
+
+
+def _page(folder: Path, images: int, progress: Progress | None, figures: Path | None) -> Page:
     kind = kind_of(folder)
     if kind == "run":
         from .run_page import run_page
 
-        return run_page(folder, images, progress)
+        return run_page(folder, images, progress, figures)
     if kind == "demo":
         from .demo_page import demo_page
 

@@ -54,10 +54,10 @@ def test_a_grid_runs_and_is_kept(sohot, mine, tmp_path):
 
 def test_parts_of_a_grid_are_chosen_on_the_command_line(sohot, mine, quick):
     options = ("--splits", "2-2", "--methods", "so", "--set", "steps=1", "--set", "sigma1=0.5", "--shifts")
-    done = sohot(*mine, *options, "sketches-photos", "--engine", "local", "--workers", 3, "--device", "cpu", "--json")
+    done = sohot(*mine, *options, "sketches-photos", "--engine", "local", "--workers", 3, "--threads", 2, "--json")
     assert done.code == 0
     assert done.json["cells"]["total"] == 1
-    assert quick == [("local", {"workers": 3, "device": "cpu", "address": None})]
+    assert quick == [("local", {"workers": 3, "device": "auto", "address": None, "threads": 2})]
 
 
 @pytest.mark.usefixtures("quick")
@@ -127,6 +127,9 @@ def test_what_the_data_set_has_not_is_a_sentence(sohot, mine):
         (("--backbone", "lite1"), "lite1"),
         (("--select", "validation"), "--select validation needs validation images"),
         (("--frozen", "--engine", "ray"), "leave --engine ray out"),
+        (("--frozen", "--set", "lr=0.1"), "on frozen features 'lr' is called 'learning_rate'"),
+        (("--set", "target_shots=0"), "target_shots must be at least 1"),
+        (("--device", "tpu"), "--device must be one of"),
     ):
         ended = sohot(*mine, *options)
         assert ended.code == 2

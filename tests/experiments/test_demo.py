@@ -181,7 +181,7 @@ def test_the_text_compares_split_by_split_and_says_what_is_next() -> None:
         "demo/samples.png",
         "sohot fit --source DIR --target DIR --shots 3",
         "sohot demo --json",
-        "sohot report sohot-demo",
+        "sohot report demo",
     ):
         assert part in text
     assert "from sohot import ScatterAlignment" in text
@@ -194,3 +194,8 @@ def test_without_the_baseline_there_is_no_difference() -> None:
     assert "better in" not in text
     assert "Pictures" not in text
     assert "81.5 ± 1.5" in text
+
+
+def test_methods_without_settings_here_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="the demo has no settings for ccsa"):
+        run_demo(tmp_path, methods=["s+t", "ccsa"])

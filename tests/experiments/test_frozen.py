@@ -160,8 +160,10 @@ def test_every_method_has_something_to_choose_from():
 
 
 def test_bad_settings_are_named():
-    with pytest.raises(ValueError, match="frozen: unknown setting 'stepz'; did you mean 'steps'"):
+    with pytest.raises(ValueError, match="frozen: unknown setting on frozen features 'stepz'; did you mean 'steps'"):
         small_grid(frozen={"stepz": 3})
+    with pytest.raises(ValueError, match="on frozen features 'lr' is called 'learning_rate'"):
+        small_grid(frozen={"lr": 0.1})
     with pytest.raises(ValueError, match="frozen: steps must be an integer of at least 1"):
         small_grid(frozen={"steps": 0})
     with pytest.raises(ValueError, match=r"frozen_space\.sigma1 must be a list of values"):

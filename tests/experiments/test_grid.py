@@ -100,3 +100,8 @@ def test_a_name_that_is_not_there_gets_the_nearest(tmp_path):
         read_grid("ofice-vgg")
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         read_grid(tmp_path / "none.toml")
+
+
+def test_a_range_that_is_none_is_refused_with_the_grid():
+    with pytest.raises(ValueError, match="low"):
+        Grid("mine", dataset="domains", space={"lr": {"low": 1.0, "high": 0.1}})

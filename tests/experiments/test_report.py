@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from made_up_results import EVIL_CLASS, EVIL_ERROR, EVIL_FILE, make_experiment, make_run, result
+from PIL import Image
 
 from sohot.experiments import run_demo
 from sohot.experiments.cell import Cell
@@ -16,8 +17,9 @@ from sohot.experiments.report.blocks import Number, Page, Plot, Section, Table, 
 from sohot.experiments.report.experiment_reading import load_experiment
 from sohot.experiments.report.page import render, script_json
 from sohot.experiments.report.run_images import choose_samples
-from sohot.experiments.report.words import difference_in_words
+from sohot.experiments.report.words import difference_in_words, method_in_words
 from sohot.experiments.store import Store
+from sohot.training import METHOD_NAMES, RIVAL_NAMES
 
 
 class Seen(HTMLParser):
@@ -344,3 +346,18 @@ def test_the_cost_of_the_kernel_form_is_told(tmp_path: Path) -> None:
     (tmp_path / "table.json").write_text("{")
     with pytest.raises(ValueError, match=r"table\.json is damaged"):
         write_report(tmp_path)
+
+
+def test_no_id_stands_twice(tmp_path):
+    experiment = make_experiment(tmp_path / "experiment")
+    (experiment / "figures").mkdir()
+    Image.new("RGB", (4, 4)).save(experiment / "figures" / "figures.png")
+    page = write_report(experiment).read_text(encoding="utf-8")
+    ids = [found for _, attributes in Seen(page).elements if (found := attributes.get("id"))]
+    assert "figures" in ids
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *RIVAL_NAMES])
+def test_every_method_can_be_said_in_words(name):
+    assert "trained on" in method_in_words(name)

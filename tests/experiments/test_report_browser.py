@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from made_up_results import EVIL_CLASS, EVIL_ERROR, EVIL_FILE, make_experiment, make_run
+from PIL import Image
 
 from sohot.experiments.report import write_report
 
@@ -46,10 +47,10 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("reports")
-    return {
-        "run": write_report(make_run(root)),
-        "experiment": write_report(make_experiment(root / "experiment", published="office-alexnet")),
-    }
+    experiment = make_experiment(root / "experiment", published="office-alexnet")
+    (experiment / "figures").mkdir(exist_ok=True)
+    Image.new("RGB", (40, 30), "white").save(experiment / "figures" / "curves-A-W.png")
+    return {"run": write_report(make_run(root)), "experiment": write_report(experiment)}
 
 
 @dataclass

@@ -9,6 +9,7 @@ from ..experiments.cell import SELECTIONS
 from ..experiments.engines import ENGINES
 from ..experiments.grid import builtin_names
 from ..experiments.planning import TRIALS
+from ..training.settings import ACCELERATORS
 from .experiment_run import (
     COMPLEXITY,
     change_grid,
@@ -131,6 +132,12 @@ def experiment(
             "--workers", min=1, help="Cells side by side.", show_default="one per core or GPU", rich_help_panel=_MACHINE
         ),
     ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads", min=1, help="Threads of each cell.", show_default="its share", rich_help_panel=_MACHINE
+        ),
+    ] = None,
     address: Annotated[
         str | None,
         typer.Option("--address", help="Of the Ray cluster.", show_default="a new one here", rich_help_panel=_MACHINE),
@@ -147,6 +154,8 @@ def experiment(
         raise ValueError(f"--engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     if select not in SELECTIONS:
         raise ValueError(f"--select must be one of {', '.join(SELECTIONS)}, got {select!r}")
+    if device not in ACCELERATORS:
+        raise ValueError(f"--device must be one of {', '.join(ACCELERATORS)}, got {device!r}")
     if name == COMPLEXITY:
         run_complexity(out or Path("experiments") / COMPLEXITY, json)
         return
@@ -157,14 +166,14 @@ def experiment(
         raise ValueError("--frozen trains many cells together in one process: leave --engine ray out")
     grid = change_grid(name, backbone, shifts, splits, methods, settings or [], frozen)
     if data is None:
-        where = f"`sohot data fetch {grid.dataset}` says where to get it"
-        raise ValueError(f"--data is missing: give the folder of the data set {grid.dataset} ({where})")
+        where = f" (`sohot data fetch {grid.dataset}` says where to get it)" if grid.dataset != "domains" else ""
+        raise ValueError(f"--data is missing: give the folder of the data set {grid.dataset}{where}")
+    made = make_engine(engine, workers=workers, device=device, address=address, threads=threads)
     with results_only():
         folder = out or Path("experiments") / grid.name
         plan = plan_grid(grid, data, folder, device=device, select=select, trials=trials, frozen=frozen)
     if dry_run:
-        show_plan(plan, workers=workers, retry_failed=retry_failed, json=json)
+        show_plan(plan, workers=workers, threads=threads, retry_failed=retry_failed, json=json)
         return
-    made = make_engine(engine, workers=workers, device=device, address=address)
     again = command(context)
     run_experiment(plan, made, again, retry_failed=retry_failed, quiet=quiet, json=json)

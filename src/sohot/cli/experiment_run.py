@@ -1,5 +1,6 @@
 """What `sohot experiment` does: read the grid, show the plan, run it, print what came of it."""
 
+import math
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from ..experiments.cell import Cell
 from ..experiments.engines import Engine
 from ..experiments.engines.local import LocalEngine
 from ..experiments.grid import Grid, builtin_names, parse_splits, read_grid
-from ..experiments.grid_keys import HEAD_KEYS
+from ..experiments.grid_keys import shapes_features
 from ..experiments.running import GridRun, Plan, run_grid
 from ..experiments.store import Store
 from ..training import Interrupted
@@ -49,7 +50,7 @@ def change_grid(
         key, equals, value = text.partition("=")
         if not equals:
             raise ValueError(f"--set must read KEY=VALUE, got {text!r}")
-        of_head = frozen and key.strip().replace("-", "_") in HEAD_KEYS
+        of_head = frozen and not shapes_features(key.strip().replace("-", "_"))
         (head if of_head else fixed)[key.strip()] = value.strip()
     return read_grid(name).changed(
         fixed,
@@ -77,9 +78,9 @@ def command(context: typer.Context) -> str:
     return shlex.join(words)
 
 
-def show_plan(plan: Plan, *, workers: int | None, retry_failed: bool, json: bool) -> None:
+def show_plan(plan: Plan, *, workers: int | None, threads: int | None, retry_failed: bool, json: bool) -> None:
     """Print the cells, what is known of them, and about how long the rest takes; nothing is written."""
-    from ..experiments.estimate import estimate
+    from ..experiments.estimate import Estimate, estimate
 
     records: list[dict[str, Any]] = []
     if plan.results.is_file():
@@ -89,18 +90,31 @@ def show_plan(plan: Plan, *, workers: int | None, retry_failed: bool, json: bool
     states = [known.get(cell.key, "to do") for cell in plan.cells]
     settled = ("done",) if retry_failed else ("done", "failed")
     pending = [cell for cell, state in zip(plan.cells, states, strict=True) if state not in settled]
-    engine = LocalEngine(workers, plan.where.device)
+    engine = LocalEngine(workers, plan.where.device, threads)
     with results_only():
-        guess = estimate(pending, records, plan.where, engine.workers, engine.threads)
+        try:
+            guess = estimate(pending, records, plan.where, engine.workers, engine.threads)
+        except (OSError, RuntimeError) as error:  # the weights cannot be had, say: the cells can be listed all the same
+            guess = Estimate(math.nan, f"nothing: {' '.join(str(error).split())}")
     if json:
         cells = [{"key": cell.key, "state": state, **cell.as_dict()} for cell, state in _with(plan, states)]
-        print_json({**_head(plan), "cells": cells, "seconds": guess.seconds, "basis": guess.basis})
+        print_json(
+            {
+                **_head(plan),
+                "cells": cells,
+                "seconds": guess.seconds if math.isfinite(guess.seconds) else None,
+                "basis": guess.basis,
+            }
+        )
         return
     for cell, state in _with(plan, states):
         print_text(f"{state:<8}{cell.label()}")
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
     print_text(f"{len(plan.cells)} cells: {counts}; in {plan.where.out}")
-    print_text(f"about {duration(guess.seconds)} to compute {len(pending)}, judging by {guess.basis}")
+    if math.isfinite(guess.seconds):
+        print_text(f"about {duration(guess.seconds)} to compute {len(pending)}, judging by {guess.basis}")
+    else:
+        print_text(f"how long they take cannot be told: {guess.basis.removeprefix('nothing: ')}")
 
 
 def _with(plan: Plan, states: Sequence[str]) -> list[tuple[Cell, str]]:
@@ -157,7 +171,7 @@ def run_complexity(out: Path, json: bool) -> None:
     from ..experiments.report import write_report
 
     with results_only():
-        result = measure_complexity(on_progress=lambda done, of, name: say(f"[{done + 1}/{of}] {name}"))
+        result = measure_complexity(on_progress=lambda done, of, name: say(f"[{min(done + 1, of)}/{of}] {name}"))
         files = [str(file) for file in (*write_complexity(result, out), write_report(out))]
     if json:
         print_json({"experiment": COMPLEXITY, "out": str(out), "table": result, "files": files})

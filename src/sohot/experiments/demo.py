@@ -95,6 +95,8 @@ def _check_methods(methods: Sequence[str]) -> list[str]:
     names = [method(name).name for name in methods]
     if not names:
         raise ValueError("methods is empty: name at least one")
+    if foreign := [name for name in names if method(name).rival is not None]:
+        raise ValueError(f"methods: the demo has no settings for {', '.join(foreign)}; `sohot fit` and grids know it")
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"methods names {', '.join(repeated)} more than once")
     return names

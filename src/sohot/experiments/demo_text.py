@@ -1,7 +1,9 @@
 """What the demo tells people: the table of its accuracies, and what to try next."""
 
+import shlex
 import statistics
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from .digit_splits import SHOTS
@@ -19,9 +21,9 @@ MEANING = {
 
 _NEXT = """\
 What to try next:
-  your own images, a folder per class:  sohot fit --source DIR --target DIR --shots 3
+  your own images, a folder per class:  sohot fit --source DIR --target DIR --shots 3 --out RUN
   these figures for a program:          sohot demo --json
-  these figures as a page to read:      sohot report sohot-demo
+  these figures as a page to read:      sohot report {folder}
   the loss in your own training loop:
       from sohot import ScatterAlignment
       align = ScatterAlignment(num_classes=10, sigma1=0.1, sigma2=0.1, feature_scale="initial")
@@ -66,7 +68,8 @@ def describe(result: Mapping[str, Any]) -> str:
         lines.append(f"{cells}   {_difference(name, methods)}".rstrip())
     if result["pictures"]:
         lines += ["", "Pictures:", *(f"  {file}" for file in result["pictures"])]
-    return "\n".join([*lines, "", _NEXT])
+    folder = Path(result["pictures"][0]).parent if result["pictures"] else "FOLDER"
+    return "\n".join([*lines, "", _NEXT.format(folder=shlex.quote(str(folder)))])
 
 
 def _difference(name: str, methods: Mapping[str, Any]) -> str:

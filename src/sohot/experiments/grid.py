@@ -163,10 +163,9 @@ def read_grid(name_or_file: str | Path) -> Grid:
     file = Path(text)
     if file.suffix != ".toml" and not file.is_file():
         near = get_close_matches(text, builtin_names(), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
-            f"there is no experiment {text!r}{hint} Known are {', '.join(builtin_names())}, or a TOML file"
-        )
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        known = ", ".join([*builtin_names(), "complexity"])
+        raise ValueError(f"there is no experiment {text!r}{hint} Known are {known}, or give a TOML file")
     try:
         content = file.read_text(encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError):
@@ -202,7 +201,8 @@ def _check_kind(key: str, value: Any) -> None:
     if key in ("shifts", "methods", "figures") and not (
         isinstance(value, list) and all(isinstance(one, str) for one in value)
     ):
-        raise ValueError(f'{key} must be a list of texts such as ["A-W"], got {value!r}')
+        example = {"shifts": "A-W", "methods": "so", "figures": "curves"}[key]
+        raise ValueError(f'{key} must be a list of texts such as ["{example}"], got {value!r}')
     if key in ("settings", "vary", "space", "data", "method", "frozen", "frozen_space") and not isinstance(value, dict):
         raise ValueError(f"{key} must be a table, got {value!r}")
 

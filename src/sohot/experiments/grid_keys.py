@@ -11,6 +11,7 @@ from ..data.protocols import PROTOCOLS
 from ..runs.config import METHOD, NETWORK, TRAINING, RunConfig
 from ..runs.options import convert
 from ..stacked import HeadSettings
+from .search_space import parse_space
 
 _OWN_KEYS = ("backbone", "method")
 """Options of `sohot fit` that a grid has keys of its own for."""
@@ -34,6 +35,19 @@ HEAD_KEYS = tuple(one.name for one in fields(HeadSettings) if one.name != "metho
 """Settings of training on frozen features."""
 
 
+_OTHER_NAMES = {"lr": "learning_rate", "zeta_lr": "zeta_learning_rate", "head_decay": "weight_decay"}
+"""What options of `sohot fit` are called there."""
+
+
+def shapes_features(name: str) -> bool:
+    """Tell whether a setting is about images and features, and not about training on features that are there.
+
+    >>> shapes_features("image_size"), shapes_features("target_shots"), shapes_features("lr")
+    (True, True, False)
+    """
+    return name in FEATURE_KEYS or any(name in draw_names(protocol) for protocol in PROTOCOLS)
+
+
 def check_head(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Check settings of training on frozen features; values may be texts of the command line.
 
@@ -44,7 +58,9 @@ def check_head(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     for key, value in table.items():
         name = key.replace("-", "_")
         try:
-            refuse_unknown(name, HEAD_KEYS, "setting")
+            if name in _OTHER_NAMES:
+                raise ValueError(f"on frozen features {name!r} is called {_OTHER_NAMES[name]!r}")
+            refuse_unknown(name, HEAD_KEYS, "setting on frozen features")
             found[name] = _of_text(value)
             HeadSettings(method="so", **{name: found[name]})
         except (ValueError, TypeError) as error:
@@ -114,6 +130,7 @@ def check_values(table: Mapping[str, Any], protocol: str | None, where: str, *, 
         if ranges and isinstance(values, Mapping):
             for part in values:
                 refuse_unknown(part, ("low", "high", "log", "int"), f"part of the range {where}.{key}:")
+            parse_space({name: values})
             found[name] = dict(values)
             continue
         if not isinstance(values, (list, tuple)) or not values:
@@ -148,6 +165,9 @@ def _read(name: str, value: Any) -> Any:
 
 def _number(name: str, value: Any) -> int:
     try:
-        return value if isinstance(value, bool) else int(str(value))
+        number = value if isinstance(value, bool) else int(str(value))
     except ValueError:
         raise ValueError(f"{name} must be an integer, got {value!r}") from None
+    if name in ("target_shots", "source_shots") and number < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+    return number

@@ -47,7 +47,8 @@ def download(fetch: Callable[[], Any], name: str) -> Any:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ConnectionError(
             f"the pre-trained weights of {name} could not be downloaded ({reason}): "
-            "give a file with --weights FILE, or start untrained with --from-scratch"
+            "give a file with --weights FILE (in an experiment: --set weights=FILE), or start untrained with "
+            "--from-scratch"
         ) from None
 
 

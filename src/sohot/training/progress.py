@@ -84,7 +84,8 @@ def describe(record: dict[str, float]) -> str:
     'loss 0.75 = cross-entropy 0.5 + means 0.05 + order 2 0.2, accuracy source 90.0 %'
     """
     orders = [name for name in record if name.startswith("order")]
-    shown = [name for name in (*_PARTS[:3], *orders, _PARTS[3]) if record.get(name)]
+    whole = [] if orders else ["alignment"]  # losses of other papers are of one piece
+    shown = [name for name in (*_PARTS[:3], *orders, *whole, _PARTS[3]) if record.get(name)]
     parts = " + ".join(f"{_title(name)} {record[name]:.3g}" for name in shown)
     accuracies = [
         f"{domain} {record[key]:.1%}" for domain in ("source", "target") if (key := f"accuracy_{domain}") in record

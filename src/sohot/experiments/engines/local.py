@@ -45,14 +45,15 @@ class LocalEngine:
     Args:
         workers: Number of processes; None for one per core, at most 8, or one per GPU.
         device: "auto", "cpu", "cuda" or "mps". With "cuda", or "auto" and a GPU, each process sees one GPU.
+        threads: Threads of each process; None for its share of the cores.
     """
 
-    def __init__(self, workers: int | None = None, device: str = "auto") -> None:
+    def __init__(self, workers: int | None = None, device: str = "auto", threads: int | None = None) -> None:
         self.gpus = _gpus() if device in ("auto", "cuda") else []
         self.workers = workers if workers is not None else len(self.gpus) or default_workers()
         if self.workers < 1:
             raise ValueError(f"workers must be at least 1, got {self.workers}")
-        self.threads = max(1, _cores() // self.workers)
+        self.threads = threads or max(1, _cores() // self.workers)
 
     def run(self, cells: Iterator[Cell], work: Work) -> Iterator[Outcome]:
         """Compute cells; see `Engine`."""

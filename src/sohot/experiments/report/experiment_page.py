@@ -11,7 +11,7 @@ from ..published import backbone_label
 from .blocks import Block, Fact, Gallery, Listing, Page, Pairs, Plot, Section, Side, Words
 from .experiment_plots import curve_plots, mistakes_plot, split_plot, varied_plots, zeta_plots
 from .experiment_reading import GRID, Experiment, load_experiment
-from .experiment_tables import choice_sections, difference_sections, failure_sections, results
+from .experiment_tables import choice_sections, difference_sections, failure_sections, no_interval, results
 from .experiment_words import differences_in_words
 from .pictures import embed_figures
 from .words import count, pairs_of, points
@@ -76,7 +76,7 @@ def _facts(experiment: Experiment) -> list[Fact]:
         facts.append(Fact(f"{means[best]:.1f} %", "highest average", best))
         if one := _differences(table).get(best):
             known = one["low"] is not None
-            interval = f"95 %: {points(one['low'])} to {points(one['high'])}" if known else "one split alone"
+            interval = f"95 %: {points(one['low'])} to {points(one['high'])}" if known else no_interval(one)
             facts.append(Fact(points(one["mean"]), f"points against {table['baseline']}", interval))
     facts.append(Fact(f"{done} of {wanted}", "results", f"{failed} failed" if failed else "none failed"))
     seconds = sum(sum((record["result"].get("seconds") or {}).values()) for record in experiment.done)
@@ -117,7 +117,8 @@ def _configuration(experiment: Experiment) -> list[tuple[str, str]]:
     grid = experiment.grid
     plain = {name: getattr(grid, name) for name in ("dataset", "protocol", "backbone", "shifts", "splits", "methods")}
     varied = {f"varied: {name}": values for name, values in grid.vary.items()}
-    pairs = [*pairs_of(plain), *pairs_of(grid.settings), *pairs_of(varied)]
+    frozen = any(record["cell"].get("frozen") for record in experiment.done)
+    pairs = [*pairs_of(plain), *pairs_of(grid.frozen if frozen else grid.settings), *pairs_of(varied)]
     for name in ("sohot", "torch", "python"):
         found = dict.fromkeys(str(record["versions"].get(name)) for record in experiment.records)
         pairs += [(f"version of {name}", ", ".join(found))] if found else []

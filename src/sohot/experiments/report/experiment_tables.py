@@ -78,9 +78,14 @@ def _difference_entries(one: Mapping[str, Any]) -> list[Entry]:
     ]
 
 
+def no_interval(one: Mapping[str, Any]) -> str:
+    """Say why a difference has no interval: one split tells nothing of chance, and neither do equal differences."""
+    return "one split alone" if one["pairs"] < 2 else "the same in every split"
+
+
 def _verdict(one: Mapping[str, Any]) -> str:
     if one["low"] is None:
-        return "one split alone"
+        return no_interval(one)
     if one["low"] <= 0 <= one["high"]:
         return "not distinguishable"
     return "better" if one["mean"] > 0 else "worse"

@@ -23,6 +23,18 @@ def percent(share: float | None, digits: int = 1) -> str:
     return "–" if share is None else f"{100 * share:.{digits}f} %"
 
 
+_RIVALS = {
+    "means": "class means alone aligned",
+    "variance": "the spread of each class penalised, nothing aligned",
+    "ccsa": "with the contrastive loss of CCSA",
+    "dsne": "with the loss of d-SNE",
+    "dage": "with the loss of DAGE-LDA",
+    "supcon": "with the supervised contrastive loss",
+    "l2-sp": "weights held near where they started (L2-SP)",
+    "lp-ft": "first the classifier alone, then all layers (LP-FT)",
+}
+
+
 def count(number: int, thing: str, things: str | None = None) -> str:
     """Count things.
 
@@ -44,6 +56,8 @@ def method_in_words(name: str) -> str:
         return ""
     if known.name in _PLAIN:
         return _PLAIN[known.name]
+    if known.rival is not None:
+        return f"trained on both domains, {_RIVALS[known.rival]}"
     orders = list(map(str, known.orders))
     named = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders[:-1])} and {orders[-1]}"
     weights = ", with a learned weight for each class" if known.class_weights else ""

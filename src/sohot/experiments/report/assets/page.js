@@ -29,7 +29,7 @@
   }
 
   // Plots: figures come as data; colours are those of the page, also when the reader turns to the dark.
-  const source = document.getElementById("figures");
+  const source = document.getElementById("plot-data");
   if (!source || typeof Plotly === "undefined") return;
   const figures = JSON.parse(source.textContent);
   const look = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

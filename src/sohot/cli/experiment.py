@@ -168,6 +168,10 @@ def experiment(
     if data is None:
         where = f" (`sohot data fetch {grid.dataset}` says where to get it)" if grid.dataset != "domains" else ""
         raise ValueError(f"--data is missing: give the folder of the data set {grid.dataset}{where}")
+    if data.exists() and not data.is_dir():
+        raise ValueError(f"--data must be a folder, but {data} is a file")
+    if out is not None and out.exists() and not out.is_dir():
+        raise ValueError(f"--out must be a folder, but {out} is a file")
     made = make_engine(engine, workers=workers, device=device, address=address, threads=threads)
     with results_only():
         folder = out or Path("experiments") / grid.name

@@ -130,4 +130,5 @@ def read_features(file: Path) -> FeatureSet:
         )
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, zipfile.BadZipFile) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
+        reason = "it is not an .npz file" if "pickle" in reason else reason  # numpy's advice is to load it unsafely
         raise ValueError(f"{file} is no file of features as `sohot features` writes it: {reason}") from None

@@ -95,7 +95,7 @@ def heat_map(counts: Sequence[Sequence[int]], names: Sequence[str], shown: Seque
     }
     axis = {**_named([names[i] for i in shown]), "showgrid": False}
     across = {**axis, "title": {"text": "taken for"}}
-    up = {**axis, "tickangle": 0, "title": {"text": "is"}, "autorange": "reversed"}
+    up = {**axis, "tickangle": 0, "title": {"text": "true class"}, "autorange": "reversed"}
     return {"data": [trace], "layout": {"xaxis": across, "yaxis": up}}
 
 

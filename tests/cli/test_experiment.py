@@ -158,7 +158,11 @@ def test_a_file_in_place_of_the_folder_is_a_sentence(sohot, mine, tmp_path):
 def test_a_stopped_experiment_says_how_to_go_on_and_holds_nothing(mine, tmp_path, sent, code):
     command = [sys.executable, "-m", "sohot", *map(str, mine), "--set", "steps=100000", "--workers", "1"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background have it ignored
+    try:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
     wait_for_a_claim(tmp_path / "out" / "results.sqlite", process)
     time.sleep(0.2)
     process.send_signal(sent)

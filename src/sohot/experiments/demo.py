@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..functional.checks import check_count
 from ..training import FitResult, method
 from .demo_file import save_demo
 from .demo_text import describe
@@ -62,7 +63,7 @@ def run_demo(
     began = time.perf_counter()
     names = _check_methods(METHODS if methods is None else methods)
     for value, name, lowest in ((splits, "splits", 1), (seed, "seed", 0), (steps, "steps", 1)):
-        _check_integer(value, name, lowest)
+        check_count(value, name, lowest)
     folder = _make_folder(Path(out))
     accuracies: dict[str, list[float]] = {name: [] for name in names}
     shown: dict[str, FitResult] = {}  # the networks of the first split, for the pictures
@@ -100,11 +101,6 @@ def _check_methods(methods: Sequence[str]) -> list[str]:
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"methods names {', '.join(repeated)} more than once")
     return names
-
-
-def _check_integer(value: object, name: str, lowest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
-        raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
 
 
 def _make_folder(folder: Path) -> Path:

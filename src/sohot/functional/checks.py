@@ -100,10 +100,10 @@ def check_not_negative(value: float, name: str) -> float:
     return float(value)
 
 
-def check_count(value: int, name: str) -> int:
-    """Require an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+def check_count(value: int, name: str, lowest: int = 1) -> int:
+    """Require an integer that is not too small."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
+        raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
     return value
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..functional.checks import check_features, check_finite, check_label_range, check_labels
+from ..functional.checks import check_count, check_features, check_finite, check_label_range, check_labels
 from ..training.methods import Method
 
 
@@ -60,8 +60,7 @@ class FeatureProblem:
     target_rows: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.num_classes, bool) or not isinstance(self.num_classes, int) or self.num_classes < 1:
-            raise ValueError(f"num_classes must be an integer of at least 1, got {self.num_classes!r}")
+        check_count(self.num_classes, "num_classes")
         for domain in ("source", "target"):
             features, labels, rows = (getattr(self, domain + end) for end in ("", "_labels", "_rows"))
             check_features(features, domain)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from ..functional.checks import check_choice, check_not_negative
+from ..functional.checks import check_choice, check_count, check_not_negative
 from ..functional.terms import ESTIMATORS
 from ..losses.alignment import FEATURE_SCALES
 from ..streams.model import HEADS, STREAMS
@@ -98,8 +98,7 @@ class HeadSettings:
             value, lowest = getattr(self, name), 0 if name == "seed" else 1
             if value is None and name in ("hidden", "components"):
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
-                raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
+            check_count(value, name, lowest)
         for name in ("sigma2", "alpha1", "alpha2", "weight_decay", "coupling", "map_decay", "zeta_learning_rate"):
             check_not_negative(getattr(self, name), name)
         for sigma in self.sigma1 if isinstance(self.sigma1, tuple) else (self.sigma1,):

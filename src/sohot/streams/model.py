@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..functional.checks import check_choice, check_not_negative
+from ..functional.checks import check_choice, check_count, check_not_negative
 from .backbone import Backbone
 from .freezing import FrozenTrunk, Tail
 from .norm_bound import bound_norm
@@ -71,13 +71,13 @@ class TwoStreams(nn.Module):
         batch_norm: str = "auto",
     ) -> None:
         super().__init__()
-        self.num_classes = _check_count(num_classes, "num_classes")
+        self.num_classes = check_count(num_classes, "num_classes")
         self.streams = check_choice(streams, STREAMS, "streams")
         self.head_kind = check_choice(heads, HEADS, "heads")
         self.trains = trains
         self.batch_norm = check_choice(batch_norm, BATCH_NORMS, "batch_norm")
         self.norm_bound = None if norm_bound is None else _check_bound(norm_bound)
-        self.projection = None if projection is None else _check_count(projection, "projection")
+        self.projection = None if projection is None else check_count(projection, "projection")
         self.feature_size = self.projection or target.feature_size
 
         networks = self._networks(target, source)
@@ -238,12 +238,6 @@ class TwoStreams(nn.Module):
             f"num_classes={self.num_classes}, streams={self.streams!r}, heads={self.head_kind!r}, "
             f"trains={self.trains!r}, norm_bound={self.norm_bound}, feature_size={self.feature_size}"
         )
-
-
-def _check_count(value: int, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-    return value
 
 
 def _check_bound(value: float) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from ..functional.checks import check_choice, check_not_negative
+from ..functional.checks import check_choice, check_count, check_not_negative
 from ..functional.terms import ESTIMATORS
 from ..losses.alignment import FEATURE_SCALES
 from .methods import Method, method
@@ -131,8 +131,8 @@ class FitSettings:
 
     def _check_numbers(self, chosen: Method) -> None:
         for name in ("steps", "checkpoint_every", "keep_checkpoints", "devices", "num_nodes"):
-            _check_integer(getattr(self, name), name, lowest=1)
-        _check_integer(self.seed, "seed", lowest=0)
+            check_count(getattr(self, name), name, lowest=1)
+        check_count(self.seed, "seed", lowest=0)
         not_negative = ("zeta_lr", "weight_decay", "sigma2", "alpha1", "alpha2", "head_decay", "coupling", "margin")
         for name in not_negative:
             check_not_negative(getattr(self, name), name)
@@ -196,8 +196,3 @@ class FitSettings:
         kept = [one.name for one in fields(self) if "bookkeeping" not in one.metadata]
         values = self.as_json()
         return {name: values[name] for name in kept}
-
-
-def _check_integer(value: object, name: str, lowest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
-        raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")

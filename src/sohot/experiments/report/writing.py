@@ -4,6 +4,7 @@ from os import PathLike
 from pathlib import Path
 
 from ..._files import write_atomically
+from ...functional.checks import check_count
 from ...runs.gathering import Progress
 from .blocks import Page
 from .complexity_page import FILES as COMPLEXITY
@@ -41,8 +42,7 @@ def write_report(
     """
     folder = Path(path)
     file = folder / NAME if out is None else Path(out)
-    if isinstance(images, bool) or not isinstance(images, int) or images < 0:
-        raise ValueError(f"images must be an integer of at least 0, got {images!r}")
+    check_count(images, "images", lowest=0)
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: there is no such folder")
     if file.is_dir():

@@ -19,6 +19,7 @@ from sohot.data.input_spec import InputSpec
 from sohot.streams import TwoStreams
 from sohot.streams.backbone import Backbone
 from sohot.training import FitSettings, TensorInputs, fit
+from sohot.training.ranks import parting
 
 STEPS = 6
 
@@ -101,11 +102,12 @@ def tensors_of(result):
 def main() -> None:
     torch.set_num_threads(1)
     out, names = Path(sys.argv[1]), sys.argv[2].split(",")
-    for name in names:
-        if name.startswith("resume"):
-            resumable(out, name)
-        else:
-            save_file(tensors_of(run_case(name)), out / f"{name} {os.environ['RANK']}.safetensors")
+    with parting():
+        for name in names:
+            if name.startswith("resume"):
+                resumable(out, name)
+            else:
+                save_file(tensors_of(run_case(name)), out / f"{name} {os.environ['RANK']}.safetensors")
 
 
 def resumable(out, name):

@@ -115,7 +115,7 @@ def test_every_case_is_looked_at(worker):
 def test_a_run_goes_on_with_another_number_of_ranks(worker, tmp_path):
     """Stopped by a signal to one rank of two, resumed by three."""
     codes, said = finish(start(tmp_path, "resume-term:3"))
-    assert codes == [1, 1]
+    assert codes == [1, 1], said
     assert all("Interrupted: stopped by SIGTERM after step 3 of 6; saved in" in text for text in said)
     assert load_run(tmp_path / "run").step == 3
     run(tmp_path, "resume:6", count=3)
@@ -126,7 +126,7 @@ def test_a_run_goes_on_with_another_number_of_ranks(worker, tmp_path):
 def test_a_rank_that_dies_ends_the_others_with_a_checkpoint(worker, tmp_path):
     began = time.monotonic()
     codes, said = finish(start(tmp_path, "resume-die:4"))
-    assert codes == [1, -signal.SIGKILL]
+    assert codes == [1, -signal.SIGKILL], said
     assert "RankLost: rank 0 has lost the connection to another rank; the last good checkpoint is" in said[0]
     assert time.monotonic() - began < 60
     assert load_run(tmp_path / "run").step == 4

@@ -10,7 +10,6 @@ from shutil import rmtree
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from ..data import LabelledImages
 from ..streams import TwoStreams
@@ -19,7 +18,7 @@ from ..training import ChangedRun, FitSettings, fit
 from ..training.checkpoint import read_description
 from ..training.fabric import make_fabric
 from ..training.files import write_json
-from ..training.ranks import Ranks
+from ..training.ranks import Ranks, parting
 from ..training.run_folder import differences
 from .batching import make_batches
 from .building import build_model, describe_model
@@ -92,7 +91,7 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None) -> dict[str, Any]
         for domain, images in (("source", data.source), ("target", data.target))
     }
     labels = [() if images is None else images.labels for images in (data.source, data.target)]
-    with watcher.steps(settings) as on_step:
+    with parting(device), watcher.steps(settings) as on_step:
         result = fit(
             model,
             inputs["source"],
@@ -106,8 +105,6 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None) -> dict[str, Any]
             config=identity,
             on_step=on_step,
         )
-    if ranks.several:
-        dist.destroy_process_group()
     if not ranks.first:
         return {}
     accuracy = None if data.test is None else accuracy_on(model.to(device), data.test, config.workers, watcher.progress)

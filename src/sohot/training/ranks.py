@@ -5,13 +5,16 @@ rank computes the one loss of the whole batch, and each takes its own rows' part
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from .errors import Diverged, Interrupted
 
 Value = TypeVar("Value")
 
@@ -148,3 +151,26 @@ def lost_connection(error: BaseException | None) -> bool:
     """Tell whether an error says that another rank is gone."""
     known = isinstance(error, (dist.DistError, ConnectionError))
     return known or (isinstance(error, RuntimeError) and ("gloo" in str(error) or "NCCL" in str(error)))
+
+
+@contextmanager
+def parting(device: torch.device | str = "cpu") -> Iterator[None]:
+    """Dissolve the group of ranks at the end of a block that all of them leave: done, stopped, or diverged.
+
+    They wait for each other first, for one that goes while another still talks can take it down with an abort in
+    place of its own sentence. A rank that fails alone waits for nobody, and the process that started it ends the rest.
+    """
+    try:
+        yield
+    except (Diverged, Interrupted):
+        _part(device)
+        raise
+    _part(device)
+
+
+def _part(device: torch.device | str) -> None:
+    ranks = Ranks.here()
+    if ranks.several and dist.is_initialized():
+        with suppress(RuntimeError):  # whoever is gone by now is done as well
+            ranks.wait(torch.device(device))
+        dist.destroy_process_group()

@@ -115,7 +115,7 @@ def value_of(cell: Mapping[str, Any], name: str) -> Any:
             return tuple(given[name]) if isinstance(given[name], list) else given[name]
     if name not in relevant_settings(cell["method"], {**cell["settings"], name: None}):
         return None
-    if name == "target_shots" and cell["protocol"] == "paper" and cell["dataset"] in PAPER:
+    if name == "target_shots" and cell["protocol"] in ("paper", "paper-folds") and cell["dataset"] in PAPER:
         return PAPER[cell["dataset"]].target[0]
     return _DEFAULTS.get(name)
 

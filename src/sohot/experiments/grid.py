@@ -34,7 +34,7 @@ class Grid:
         name: A short name, that of its file.
         title: A line for people.
         dataset: Name of the data set.
-        protocol: Who trains and who tests: "paper", "rectified" or "k-shot".
+        protocol: Who trains and who tests: "paper", "paper-folds", "rectified" or "k-shot".
         backbone: Name of the network.
         shifts: From which domain to which; empty for all that the data set has.
         splits: Numbers of the splits.

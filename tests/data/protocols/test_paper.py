@@ -4,7 +4,7 @@ import pytest
 from official_sets import make_office31, make_rgbd_caltech, make_voc_sketches, write_picture
 
 from sohot.data.datasets import open_dataset
-from sohot.data.protocols import few_shot_folds, k_shot_split, paper_split, rectified_split
+from sohot.data.protocols import few_shot_folds, folds_split, k_shot_split, paper_split, rectified_split
 from sohot.data.protocols.rectified import share_out
 
 
@@ -124,3 +124,26 @@ def test_each_of_three_shots_is_left_out_in_turn(tmp_path: Path) -> None:
         few_shot_folds(train, folds=1)
     lonely = train.subset([0, 3, 4])
     assert [held.counts() for _, held in few_shot_folds(lonely)] == [[0, 1, 0]] * 2
+
+
+def test_folds_use_the_labelled_target_images_alone(tmp_path: Path) -> None:
+    dataset = open_dataset("office31", make_office31(tmp_path, {"amazon": 24, "webcam": 10}))
+    for number in (1, 2):
+        whole = paper_split(dataset, "A-W", number)
+        folds = [folds_split(dataset, "A-W", 3 * (number - 1) + fold) for fold in (1, 2, 3)]
+        held = [file for fold in folds for file in fold.sides["target_test"].files]
+        assert sorted(held) == sorted(whole.sides["target_train"].files)  # each once, and no test image
+        for fold in folds:
+            assert fold.counts() == {"source_train": 60, "target_train": 6, "target_test": 3}
+            assert fold.sides["source_train"] == whole.sides["source_train"]
+            assert fold.sides["target_test"].counts() == [1, 1, 1]
+            assert fold.settings["paper_split"] == number
+    assert len({folds_split(dataset, "A-W", number).fingerprint for number in range(1, 31)}) == 30
+
+
+def test_folds_beyond_what_there_is_are_refused(tmp_path: Path) -> None:
+    dataset = open_dataset("office31", make_office31(tmp_path, {"amazon": 4, "webcam": 2}))
+    with pytest.raises(ValueError, match=r"split must be in 1 … 30, got 31"):
+        folds_split(dataset, "A-W", 31)
+    with pytest.raises(ValueError, match="split 3 would be fold 3, and no class has more than 2 pictures"):
+        folds_split(dataset, "A-W", 3)

@@ -117,7 +117,9 @@ def test_sides_have_names(office: DataSet) -> None:
 
 
 def test_protocols_take_their_own_numbers(office: DataSet) -> None:
-    with pytest.raises(ValueError, match="protocol must be one of 'paper', 'rectified', 'k-shot', got 'x'"):
+    with pytest.raises(
+        ValueError, match="protocol must be one of 'paper', 'paper-folds', 'rectified', 'k-shot', got 'x'"
+    ):
         make_split("x", office, "A-W")
     with pytest.raises(ValueError, match="the protocol paper takes no source_shots; it takes target_shots, leave_out"):
         make_split("paper", office, "A-W", source_shots=3)

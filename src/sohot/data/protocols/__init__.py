@@ -1,6 +1,7 @@
 """Who trains, who selects, who tests: the same lists of files on every machine, free of leaks."""
 
 from .cross_validation import few_shot_folds
+from .folds import folds_split
 from .k_shot import k_shot_split
 from .leaks import LeakError, check_leaks
 from .paper import PAPER, PaperNumbers, paper_split
@@ -19,6 +20,7 @@ __all__ = [
     "Split",
     "check_leaks",
     "few_shot_folds",
+    "folds_split",
     "k_shot_split",
     "make_split",
     "paper_split",

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...functional.checks import check_choice
 from ..datasets import DataSet
+from .folds import folds_split
 from .k_shot import k_shot_split
 from .paper import paper_split
 from .rectified import rectified_split
@@ -13,6 +14,7 @@ from .split import Split
 
 PROTOCOLS: Mapping[str, Callable[..., Split]] = {
     "paper": paper_split,
+    "paper-folds": folds_split,
     "rectified": rectified_split,
     "k-shot": k_shot_split,
 }
@@ -22,7 +24,7 @@ def make_split(protocol: str, dataset: DataSet, shift: str | None = None, split:
     """Draw a split.
 
     Args:
-        protocol: "paper", "rectified" or "k-shot".
+        protocol: "paper", "paper-folds", "rectified" or "k-shot".
         dataset: The data set.
         shift: From which domain to which, as `A-W`; None where there is one shift.
         split: The number of the split.

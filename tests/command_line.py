@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,3 +75,9 @@ def python_path() -> dict[str, str]:
     """An environment in which a child process finds this very package."""
     source = str(Path(sohot.__file__).parents[1])
     return {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+
+
+def start(*arguments: object) -> "subprocess.Popen[str]":
+    """Start the command in a process of its own."""
+    command = [sys.executable, "-m", "sohot", *map(str, arguments)]
+    return subprocess.Popen(command, env=python_path(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

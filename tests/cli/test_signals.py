@@ -2,17 +2,11 @@
 
 import json
 import signal
-import subprocess
 import sys
 import time
 
 import pytest
-from command_line import python_path, weights
-
-
-def start(*arguments):
-    command = [sys.executable, "-m", "sohot", *map(str, arguments)]
-    return subprocess.Popen(command, env=python_path(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+from command_line import start, weights
 
 
 def wait_for_steps(run, process, seconds=60):

@@ -7,8 +7,9 @@ from typing import Any, get_type_hints
 from ..data.names import printable
 from ..estimators.extraction import extract, find_domains
 from ..estimators.feature_file import FeatureSet, read_features, write_features
-from ..estimators.feature_run import AUTO, fit_features, require_new_folder
+from ..estimators.feature_run import fit_features, require_new_folder
 from ..estimators.feature_split import split_features
+from ..runs.candidates import AUTO
 from ..runs.labels_csv import require_writable
 from ..runs.options import convert
 from ..runs.training_inputs import choose_device

@@ -10,9 +10,13 @@ from typing import Any, get_type_hints
 import typer
 
 from ..runs import RunConfig, fit_run, read_config
+from ..runs.candidates import AUTO, is_auto
 from ..runs.launching import end_with_parent, launch, needs_launch
 from ..runs.options import flag, kinds_of
 from ..runs.pipeline import CONFIG
+from ..runs.presets import explain_paper, is_paper, resolve_paper
+from ..runs.selection import require_one_device
+from ..runs.selection_file import read_asked
 from ..training import Interrupted
 from ..training.ranks import Ranks
 from .ending import Ended
@@ -30,13 +34,20 @@ For example:
 
     sohot fit --source photos --target sketches --shots 3 --method so --out runs/first
 
+    sohot fit --source photos --target sketches --shots 3 --method auto --out runs/chosen
+
     sohot predict runs/first new_sketches --out labels.csv
 """
 
 
 def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     """Resolve the configuration, train, print."""
-    resolved = resolve(config, given)
+    resolved, asked = resolve(config, given)
+    if is_paper(resolved):
+        resolved = resolve_paper(resolved, asked)
+        say(explain_paper(resolved))
+    if is_auto(resolved):
+        require_one_device(resolved)
     if needs_launch(resolved):
         if (ending := launch(resolved)).code:
             raise Ended(ending.code, ending.sentence)
@@ -44,7 +55,7 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     end_with_parent()
     try:
         with results_only(), bar(resolved.quiet) as progress:
-            report = fit_run(resolved, TerminalWatcher(progress))
+            report = fit_run(resolved, TerminalWatcher(progress), asked)
     except Interrupted as error:
         again = shlex.join(["sohot", "fit", "--out", str(resolved.out), "--resume"])
         raise Interrupted(f"{error}: {again}", error.signal) from None
@@ -57,6 +68,8 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
         say("nothing was left to test on, so there is no accuracy")
     else:
         print_accuracy(report["accuracy"])
+    if report["selection"] is not None:
+        print_text(f"chosen by held-out target images: {report['selection']['reason']}")
     accuracy = report["accuracy"]
     result = "" if accuracy is None else f", accuracy {percent(accuracy['micro'])} %"
     print_text(
@@ -64,14 +77,26 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     )
 
 
-def resolve(config: Path | None, given: dict[str, Any]) -> RunConfig:
-    """Put a configuration together: that of the run to resume, then the file, then the command line."""
+def resolve(config: Path | None, given: dict[str, Any]) -> tuple[RunConfig, set[str]]:
+    """Put a configuration together: that of the run to resume, then the file, then the command line.
+
+    Returns:
+        The configuration, and the names of the options that somebody has given.
+    """
     from_file = {} if config is None else read_config(config)
     merged = {**from_file, **given}
     out = merged.get("out")
     if merged.get("resume") and out is not None and (stored := Path(out) / CONFIG).is_file():
-        merged = {**read_config(stored), **merged}
-    return RunConfig.from_values(merged)
+        merged = {**_asked_before(stored, merged), **merged}
+    return RunConfig.from_values(merged), set(merged)
+
+
+def _asked_before(stored: Path, merged: dict[str, Any]) -> dict[str, Any]:
+    """Give the options of a run to resume; if it is to be chosen anew what was chosen, those the choice began with."""
+    before = read_config(stored)
+    if str(merged.get("method")).lower() == AUTO and before.get("method") != AUTO:
+        return read_asked(stored.parent) or before
+    return before
 
 
 def _parameters() -> list[inspect.Parameter]:

@@ -28,6 +28,8 @@ def show_info(folder: Path, *, json: bool) -> None:
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("run", found["run"]), ("state", found["state"]), ("method", found["method"])]
+    if found["selection"]:
+        lines.append(("chosen", found["selection"]["reason"]))
     data = found["data"] or {}
     for part in ("source", "target", "test"):
         if content := data.get(part):

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ..runs.choice import Choice
+
 MOST_LISTED = 20
 
 
@@ -74,6 +76,18 @@ def print_accuracy(accuracy: dict[str, Any]) -> None:
     )
     table.add_row("mean of classes (macro)", "", percent(accuracy["macro"]), "")
     Console().print(table)
+
+
+def show_scores(choice: Choice) -> None:
+    """Show on standard error how the candidates of a selection did."""
+    table = Table(title="Held-out labelled target images, per cent right")
+    for name in ("candidate", "accuracy", "standard error", "images"):
+        table.add_column(name, justify="left" if name == "candidate" else "right")
+    for score in choice.scores:
+        mark = " ←" if score.name == choice.chosen else ""
+        accuracy = "failed" if score.failure else percent(score.accuracy)
+        table.add_row(escape(score.name) + mark, accuracy, percent(score.standard_error), str(score.images))
+    errors().print(table)
 
 
 def _interval(bounds: Sequence[float] | None) -> str:

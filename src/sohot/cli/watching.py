@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from ..runs import RunData, Watcher
+from ..runs.choice import Choice
 from ..training import FitSettings, RichProgress
-from .output import errors, say, say_left_out
+from .output import errors, say, say_left_out, show_scores
 
 
 class Bar:
@@ -49,19 +50,34 @@ class TerminalWatcher(Watcher):
 
     def __init__(self, progress: Bar | None) -> None:
         self.progress = progress
+        self._said: set[str] = set()
+        self._left_out = 0
+
+    def note(self, sentence: str) -> None:
+        """Say what a method stands for."""
+        say(sentence)
+
+    def chosen(self, choice: Choice) -> None:
+        """Show how the candidates did on images that were held back, and which one is trained."""
+        show_scores(choice)
+        say(f"chosen: {choice.reason()}")
 
     def data(self, data: RunData) -> None:
-        """Say what was found: this is always said, for a wrong folder is seen here first."""
+        """Say what was found: this is always said, for a wrong folder is seen here first. Nothing is said twice."""
         parts = {"source": data.source, "target": data.target, "test": data.test}
-        say(f"{len(data.classes)} classes")
+        sentences = [f"{len(data.classes)} classes"]
         for name, images in parts.items():
             if images is not None:
                 least, most = min(images.counts()), max(images.counts())
                 each = f"{least}" if least == most else f"{least} to {most}"
-                say(f"{name}: {len(images)} images, {each} per class, from {images.root}")
-        for note in data.notes:
-            say(f"note: {note}")
-        say_left_out(data.left_out)
+                sentences.append(f"{name}: {len(images)} images, {each} per class, from {images.root}")
+        sentences += [f"note: {note}" for note in data.notes]
+        for sentence in sentences:
+            if sentence not in self._said:
+                say(sentence)
+        self._said.update(sentences)
+        say_left_out(data.left_out[self._left_out :])
+        self._left_out = len(data.left_out)
 
     @contextmanager
     def steps(self, settings: FitSettings) -> Iterator[RichProgress | None]:

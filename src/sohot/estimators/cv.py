@@ -9,6 +9,7 @@ import torch
 from sklearn.base import clone  # type: ignore[import-untyped]
 
 from ..stacked import StackedFit, fit_stack
+from ..training.evaluation import share_error
 from .candidates import Candidate, Grid, make_candidates
 from .classifier import SoHoTClassifier
 from .domains import TrainingRows
@@ -133,7 +134,7 @@ def results_table(candidates: Sequence[Candidate], folds: Sequence[ShotFold], ri
     """
     sizes = np.asarray([len(fold.held) for fold in folds])
     shares, mean = right / sizes, right.sum(axis=1) / sizes.sum()
-    likely = (right.sum(axis=1) + 1) / (sizes.sum() + 2)
+    errors = [share_error(total, int(sizes.sum())) for total in right.sum(axis=1).tolist()]
     order = np.argsort(-np.nan_to_num(mean, nan=-1.0), kind="stable")  # candidates come simplest first
     names = sorted({name for candidate in candidates for name in candidate.params})
     return {
@@ -142,7 +143,7 @@ def results_table(candidates: Sequence[Candidate], folds: Sequence[ShotFold], ri
         **{f"split{number}_test_score": shares[:, number] for number in range(len(folds))},
         "mean_test_score": mean,
         "std_test_score": shares.std(axis=1),
-        "standard_error": np.sqrt(likely * (1 - likely) / sizes.sum()),
+        "standard_error": np.asarray(errors),
         "rank_test_score": np.argsort(order) + 1,
         "held_out_rows": np.full(len(candidates), sizes.sum()),
     }

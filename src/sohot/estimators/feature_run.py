@@ -10,6 +10,7 @@ import torch
 
 from .._files import write_json
 from ..runs import Prediction, write_predictions
+from ..runs.candidates import AUTO
 from ..runs.reporting import REPORT
 from ..training import evaluate
 from .classifier import SoHoTClassifier
@@ -17,8 +18,6 @@ from .cv import SoHoTClassifierCV
 from .feature_file import FeatureSet
 from .feature_split import FeatureSplit
 
-AUTO = "auto"
-"""The method that stands for choosing one by `SoHoTClassifierCV`."""
 MODEL, PREDICTIONS = "model.safetensors", "predictions.csv"
 
 

@@ -13,6 +13,8 @@ from .._files import write_atomically
 from ..data import dataset_names
 from ..data.protocols import PROTOCOLS
 from ..functional.checks import check_choice
+from ..runs.candidates import AUTO
+from ..runs.presets import PAPER
 from ..training import method
 from .grid_keys import check_head, check_settings, check_values, draw_names, refuse_unknown
 
@@ -80,6 +82,8 @@ class Grid:
         for one in self.figures:
             check_choice(one, FIGURES, "each of figures")
         self._put("splits", parse_splits(self.splits))
+        for name in (*self.methods, *self.method_settings):
+            _refuse_stand_in(name)
         self._put("methods", _unique((method(name).name for name in self.methods), "methods"))
         self._put("shifts", _unique(self.shifts, "shifts", empty=True))
         self._put("settings", check_settings(self.settings, self.protocol, "settings"))
@@ -229,6 +233,16 @@ def parse_splits(value: int | str | Sequence[int]) -> tuple[int, ...]:
     if isinstance(value, (bool, float)) or not all(isinstance(one, int) and not isinstance(one, bool) for one in value):
         raise ValueError(wrong)
     return tuple(_unique(value, "splits"))
+
+
+def _refuse_stand_in(name: Any) -> None:
+    """Refuse the methods of `sohot fit` that stand for others: a grid says what it compares."""
+    instead = {
+        AUTO: "a grid names the methods it compares, and --select cv chooses their settings",
+        PAPER: "in a grid, name 'so' and put the options that `sohot fit --method paper` prints under [method.so]",
+    }
+    if str(name).lower() in instead:
+        raise ValueError(f"methods: {name!r} is for `sohot fit`; {instead[str(name).lower()]}")
 
 
 def _unique(values: Iterable[Any], name: str, *, empty: bool = False) -> tuple[Any, ...]:

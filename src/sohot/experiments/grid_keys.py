@@ -8,7 +8,7 @@ from inspect import signature
 from typing import Any, get_type_hints
 
 from ..data.protocols import PROTOCOLS
-from ..runs.config import METHOD, NETWORK, TRAINING, RunConfig
+from ..runs.config import RESULT_OPTIONS, RunConfig
 from ..runs.options import convert
 from ..stacked import HeadSettings
 from .search_space import parse_space
@@ -16,12 +16,7 @@ from .search_space import parse_space
 _OWN_KEYS = ("backbone", "method")
 """Options of `sohot fit` that a grid has keys of its own for."""
 
-SETTINGS = tuple(
-    one.name
-    for one in fields(RunConfig)
-    if one.name in ("augment", "precision")
-    or (one.metadata["group"] in (NETWORK, METHOD, TRAINING) and one.name not in _OWN_KEYS)
-)
+SETTINGS = tuple(name for name in RESULT_OPTIONS if name not in _OWN_KEYS)
 """Options of `sohot fit` that shape a result; where and how it is computed is not the grid's to say."""
 
 

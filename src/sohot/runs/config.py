@@ -17,7 +17,9 @@ CACHES = ("memory", "device", "disk", "off")
 _METHODS = (
     "s: source labels alone; t: target labels alone; s+t: both, nothing aligned; m: whole domains aligned; so, to, fo: "
     "class scatters of order 2, 3, 4 aligned, also in sums (so+to); with +zeta a weight per class is learned. To "
-    "compare with: means, variance, ccsa, dsne, dage, supcon, l2-sp, lp-ft."
+    "compare with: means, variance, ccsa, dsne, dage, supcon, l2-sp, lp-ft. Two stand for others: paper for so with "
+    "the paper's settings, as far as they are published (its sigmas fit raw features of norm about 40, as fc7 of "
+    "AlexNet gives); auto for the best of a short list, chosen by holding back labelled target images in turn."
 )
 DATA, NETWORK, METHOD, TRAINING, MACHINE, RUN = "Data", "Network", "Method", "Training", "Machine", "Run"
 _DEFAULT = FitSettings()
@@ -173,6 +175,13 @@ class RunConfig:
         """Give the part of `stored` that differs from the defaults: what a command line has to say."""
         return {name: value for name, value in self.stored().items() if value != _plain(_DEFAULTS[name])}
 
+
+RESULT_OPTIONS = tuple(
+    one.name
+    for one in fields(RunConfig)
+    if one.name in ("augment", "precision") or one.metadata["group"] in (NETWORK, METHOD, TRAINING)
+)
+"""Options that shape a result, given the images; the others say which images, and where and how it is computed."""
 
 _NETWORKS = ("backbone", "source_backbone")
 

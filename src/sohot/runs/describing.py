@@ -9,6 +9,7 @@ from .config_file import read_config
 from .loading import read_report
 from .pipeline import CONFIG, DESCRIPTION
 from .reporting import command
+from .selection_file import SELECTION
 
 
 def describe_run(folder: Path) -> dict[str, Any]:
@@ -18,10 +19,15 @@ def describe_run(folder: Path) -> dict[str, Any]:
         folder: The run's folder.
 
     Returns:
-        state, method, data, classes, accuracy (None without test), network, settings, versions and command.
+        state, method, selection (None unless the method was chosen), data, classes, accuracy (None without test),
+        network, settings, versions and command.
     """
     if not folder.exists():
         raise FileNotFoundError(f"{folder}: there is no such run folder")
+    if (folder / SELECTION).is_file() and not (folder / DESCRIPTION).is_file():
+        raise FileNotFoundError(
+            f"{folder} holds a run whose method is not chosen yet; go on by: sohot fit --out {folder} --resume"
+        )
     if not (folder / DESCRIPTION).is_file():
         raise FileNotFoundError(f"{folder} is not the folder of a run: it has no {DESCRIPTION}")
     description = read_description(folder / DESCRIPTION)
@@ -42,6 +48,7 @@ def describe_run(folder: Path) -> dict[str, Any]:
         "method": settings["method"],
         "data": report and report["data"],
         "classes": classes,
+        "selection": report and report.get("selection"),
         "accuracy": report and report["accuracy"],
         "seconds": report and report["seconds"],
         "network": network,

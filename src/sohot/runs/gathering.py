@@ -1,7 +1,9 @@
 """The images of a run: found in their folders, brought to the same classes, and divided in training and test."""
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,41 +63,64 @@ def gather(config: RunConfig, progress: Progress | None = None) -> RunData:
         FileNotFoundError: A folder is missing.
         ValueError: A folder is missing or empty, classes differ, or a class has too few images.
     """
+    return add_test(gather_training(config, progress), config, progress)
+
+
+def gather_training(config: RunConfig, progress: Progress | None = None) -> RunData:
+    """Find the images that train, and what --shots leaves of the target; the folder to test on is not looked at.
+
+    Args:
+        config: Folders, shots and the method.
+        progress: Told how far the check of the images has come.
+    """
     method = config.settings().resolved_method()
     left_out: list[LeftOut] = []
     notes: list[str] = []
-
-    def scan(folder: Path | None, option: str) -> LabelledImages:
-        if folder is None:
-            raise ValueError(f"{option} is missing: give a folder that holds one folder of images per class")
-        report = None if progress is None else lambda done, of: progress(f"checking {option[2:]} images", done, of)
-        found = scan_folder(folder, on_progress=report, workers=config.workers or None)
-        left_out.extend(found.left_out)
-        return found.images
-
     needs_source = method.uses_source or config.source is not None
-    source = scan(config.source, "--source") if needs_source else None
-    target = scan(config.target, "--target")
-    test = scan(config.target_test, "--target-test") if config.target_test is not None else None
+    source = _scan(config, config.source, "--source", left_out, progress) if needs_source else None
+    target = _scan(config, config.target, "--target", left_out, progress)
     if source is not None:
         source, target = _match(source, target, config.leave_out, notes)
     if len(target.classes) < 2:
         raise ValueError(f"there is one class alone ({target.classes[0]!r}): a classifier needs at least two")
-    if test is not None:
-        test = _match_test(test, target.classes, config.leave_out, notes)
-    train, test = _divide(target, test, config, method.uses_target, notes)
+    train, rest = _divide(target, config, method.uses_target, notes)
     if source is not None and config.source_shots is not None:
         source = _limit(source, config.source_shots, config.seed, notes)
-    trained = [source if method.uses_source else None, train if method.uses_target else None]
-    test = _unseen(test, [images for images in trained if images is not None], notes)
     return RunData(
         classes=target.classes,
-        source=trained[0],
-        target=trained[1],
-        test=test,
+        source=source if method.uses_source else None,
+        target=train if method.uses_target else None,
+        test=rest,
         left_out=left_out,
         notes=notes,
     )
+
+
+def add_test(data: RunData, config: RunConfig, progress: Progress | None = None) -> RunData:
+    """Find the images of --target-test, if there is one, and leave out of the test what trains.
+
+    Args:
+        data: What `gather_training` gave; it stays as it is.
+        config: The same configuration.
+        progress: Told how far the check of the images has come.
+    """
+    left_out, notes, test = [*data.left_out], [*data.notes], data.test
+    if config.target_test is not None:
+        found = _scan(config, config.target_test, "--target-test", left_out, progress)
+        test = _match_test(found, data.classes, config.leave_out, notes)
+    test = _unseen(test, [images for images in (data.source, data.target) if images is not None], notes)
+    return replace(data, test=test, left_out=left_out, notes=notes)
+
+
+def _scan(
+    config: RunConfig, folder: Path | None, option: str, left_out: list[LeftOut], progress: Progress | None
+) -> LabelledImages:
+    if folder is None:
+        raise ValueError(f"{option} is missing: give a folder that holds one folder of images per class")
+    report = None if progress is None else lambda done, of: progress(f"checking {option[2:]} images", done, of)
+    found = scan_folder(folder, on_progress=report, workers=config.workers or None)
+    left_out.extend(found.left_out)
+    return found.images
 
 
 def _match(
@@ -124,16 +149,16 @@ def _match_test(test: LabelledImages, classes: tuple[str, ...], leave_out: bool,
 
 
 def _divide(
-    target: LabelledImages, test: LabelledImages | None, config: RunConfig, trains: bool, notes: list[str]
+    target: LabelledImages, config: RunConfig, trains: bool, notes: list[str]
 ) -> tuple[LabelledImages, LabelledImages | None]:
-    """Choose which target images train and which test."""
+    """Choose which target images train and which are left to test."""
     if config.shots is not None:
         train, rest = take_shots(target, config.shots, config.seed)
         if not len(rest):
             notes.append("all target images train: nothing was left to test on")
         return train, rest if len(rest) else None
-    if test is not None:
-        return target, test
+    if config.target_test is not None:
+        return target, None
     if not trains:
         notes.append("the method does not learn from the target, so all target images test")
         return target, target
@@ -159,3 +184,9 @@ def _limit(source: LabelledImages, shots: int, seed: int, notes: list[str]) -> L
         named = enumerate_words(f"{name} ({count})" for name, count in lacking.items())
         notes.append(f"{len(lacking)} source classes have fewer than {shots} images and give what they have: {named}")
     return take_shots(source, shots, seed, short="take")[0]
+
+
+def digest_names(images: LabelledImages) -> str:
+    """Give a short text that changes with the names of the images or their classes."""
+    names = json.dumps([[images.name(row), images.labels[row]] for row in range(len(images))])
+    return hashlib.sha256(names.encode()).hexdigest()[:16]

@@ -33,6 +33,7 @@ def make_report(
     result: FitResult,
     accuracy: dict[str, Any] | None,
     seconds: float,
+    selection: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Put together what is worth knowing of a finished run, as it fits into JSON."""
     out = str(config.out)
@@ -41,6 +42,7 @@ def make_report(
         "method": settings.resolved_method().name,
         "data": data.as_json(),
         "settings": settings.as_json(),
+        "selection": selection,
         "accuracy": accuracy,
         "steps": result.steps,
         "resumed_from": result.resumed_from,

@@ -109,3 +109,15 @@ def wilson_interval(successes: int, trials: int) -> Interval:
     centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
     half = _Z95 / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def share_error(successes: float, trials: int) -> float:
+    """Give the standard error of a share, one success and one failure added (Laplace).
+
+    Without them nine of nine would make a share certain.
+
+    >>> round(share_error(9, 9), 3)
+    0.096
+    """
+    likely = (successes + 1) / (trials + 2)
+    return math.sqrt(likely * (1 - likely) / trials)

@@ -1,6 +1,6 @@
 """Who trains, who selects, who tests: the same lists of files on every machine, free of leaks."""
 
-from .cross_validation import few_shot_folds
+from .cross_validation import few_shot_folds, few_shot_rows
 from .folds import folds_split
 from .k_shot import k_shot_split
 from .leaks import LeakError, check_leaks
@@ -20,6 +20,7 @@ __all__ = [
     "Split",
     "check_leaks",
     "few_shot_folds",
+    "few_shot_rows",
     "folds_split",
     "k_shot_split",
     "make_split",

@@ -26,6 +26,20 @@ def few_shot_folds(
     Raises:
         ValueError: No class has two pictures, or there are fewer than two folds.
     """
+    rows = few_shot_rows(target_train, folds=folds, seed=seed)
+    return [(target_train.subset(rest), target_train.subset(held)) for rest, held in rows]
+
+
+def few_shot_rows(
+    target_train: LabelledImages, *, folds: int | None = None, seed: int = 0
+) -> list[tuple[list[int], list[int]]]:
+    """Give the folds of `few_shot_folds` as numbers of rows, for those who hold something else by row as well.
+
+    Args:
+        target_train: The labelled target images of a split.
+        folds: How many; None for as many as the largest class has pictures.
+        seed: Any integer; another one deals the images out differently.
+    """
     pictures = Pictures(target_train, content_keys([target_train])[0])
     by_class: dict[int, list[list[int]]] = {}
     for cluster in pictures.clusters():
@@ -41,10 +55,4 @@ def few_shot_folds(
             for place, name in enumerate(sorted(names, key=lambda name: seed_of("few-shot", seed, name))):
                 validates[place % len(validates)].update(names[name])
     everyone = range(len(target_train))
-    return [
-        (
-            target_train.subset([row for row in everyone if row not in held]),
-            target_train.subset([row for row in everyone if row in held]),
-        )
-        for held in validates
-    ]
+    return [([row for row in everyone if row not in held], sorted(held)) for held in validates]

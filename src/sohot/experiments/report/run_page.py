@@ -45,6 +45,7 @@ def run_page(folder: Path, images: int, progress: Progress | None = None, figure
         save_figure(confusion_figure(accuracy["confusion"], list(accuracy["per_class"])), figures, "confusion")
     sections = [
         *_accuracy_sections(accuracy),
+        *_choice_sections(found["selection"]),
         *picture_sections(folder, found, read_description(folder / DESCRIPTION), images, progress, figures),
         *_curve_sections(read_csv_log(folder / "log.csv")),
         *_weight_sections(folder, found["classes"], _orders(found)),
@@ -117,6 +118,24 @@ def _accuracy_sections(accuracy: Mapping[str, Any] | None) -> list[Section]:
     table = Table("Accuracy of each class, with the ends of its 95 % interval", columns, rows)
     plot = confusion_plot(accuracy["confusion"], names, "Which class is taken for which")
     return [Section("Accuracy by class", [table]), Section("Mistakes", [plot])]
+
+
+def _choice_sections(selection: Mapping[str, Any] | None) -> list[Section]:
+    """Show how the candidates of `--method auto` did on labelled target images that were held back."""
+    if not selection:
+        return []
+    rows = [
+        [
+            one["name"] + (" (failed)" if one["failure"] else ""),
+            *(number(None if one[key] is None else 100 * one[key]) for key in ("accuracy", "standard_error")),
+            number(sum(one["images"]), 0),
+        ]
+        for one in selection["candidates"]
+    ]
+    marked = frozenset(place for place, one in enumerate(selection["candidates"]) if one["name"] == selection["chosen"])
+    columns = ["candidate", "accuracy %", "standard error", "images"]
+    told = f"Chosen by labelled target images that were held back in turn, never by test images. {selection['reason']}."
+    return [Section("Choice of the method", [Words(told), Table("Held-out target images", columns, rows, marked)])]
 
 
 def _mistaken(row: list[int], own: int, names: list[str]) -> str:

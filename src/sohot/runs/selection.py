@@ -1,0 +1,187 @@
+"""`--method auto`: candidates are trained without some labelled target images in turn, and asked for these.
+
+The images to test on play no part: those of --target-test are not even looked at before the choice is made.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..data.protocols import few_shot_rows
+from ..training import ChangedRun, Interrupted
+from ..training.files import lock_folder
+from ..training.ranks import Ranks
+from .candidates import AUTO, candidate_configs
+from .choice import CandidateScore, Choice, FoldScore, choose
+from .config import RESULT_OPTIONS, RunConfig
+from .fold_training import Fold, train_fold
+from .gathering import Progress, RunData, digest_names
+from .selection_file import SelectionFile
+from .shared_inputs import SharedInputs
+
+MOST_FOLDS = 5
+"""However many labelled images a class has."""
+
+
+def require_one_device(config: RunConfig) -> None:
+    """Refuse several devices: a selection trains many small models, one after the other, on one."""
+    if config.devices * config.num_nodes > 1 or Ranks.here().several:
+        raise ValueError(
+            f"--method {AUTO} chooses on one device: leave --devices and --num-nodes out; to train on several, give "
+            "the command in the report of such a run with them"
+        )
+
+
+def for_both(config: RunConfig) -> RunConfig:
+    """Give a configuration that asks for the training images of both domains, as the candidates may need them.
+
+    >>> for_both(RunConfig(method="auto", shots=3)).method
+    's+t'
+    """
+    return replace(config, method="s+t", orders=None, sigma1=RunConfig.sigma1)
+
+
+def select(
+    config: RunConfig,
+    given: Collection[str] | None,
+    data: RunData,
+    shared: SharedInputs,
+    progress: Progress | None = None,
+) -> tuple[RunConfig, Choice]:
+    """Choose a candidate by the labelled target images.
+
+    Each fold holds back one labelled image of every class that has two (of at most 5 folds). The candidate with the
+    most held-out images right is chosen, the first in the list of those that have exactly as many. Finished trainings
+    are kept in the run's folder: the same selection, called again there, goes on where it was killed.
+
+    Args:
+        config: What all candidates share; `out` is the run's folder.
+        given: Names of the options that win over the candidates' own; None for those that differ from the defaults.
+        data: The images that train, of both domains.
+        shared: Keeps the trunk's outputs, for the training that follows too.
+        progress: Told of each training's steps.
+
+    Returns:
+        The configuration of the chosen candidate, and the scores of all.
+
+    Raises:
+        ValueError: No class has two labelled target images.
+        ChangedRun: The folder holds another selection that was to be gone on with, or another process works in it.
+        Interrupted: Ctrl-C or SIGTERM; what is finished is kept.
+        TrainingError: Every candidate failed.
+    """
+    configs = candidate_configs(config, given)
+    folds = make_folds(config, data)
+    out = config.out or Path()
+    identity: dict[str, Any] = {
+        "candidates": {name: result_options(one) for name, one in configs.items()},
+        "data": describe_data(data),
+        "folds": len(folds),
+    }
+    with _held(out):
+        kept = SelectionFile(out, identity, asked_options(config, given), resume=config.resume)
+        kept.write()
+        try:
+            scores = [_score(name, one, folds, kept, data, shared, progress) for name, one in configs.items()]
+        except (Interrupted, KeyboardInterrupt) as error:
+            signal = getattr(error, "signal", "SIGINT")
+            cause = "Ctrl-C" if signal == "SIGINT" else signal
+            raise Interrupted(
+                f"stopped by {cause} while a method was being chosen; {len(kept)} of {len(configs) * len(folds)} "
+                f"trainings are done and kept in {kept.file}, resume to go on",
+                signal,
+            ) from None
+        choice = choose(scores, _own_options(identity["candidates"]))
+        kept.finish(choice)
+    return configs[choice.chosen], choice
+
+
+def make_folds(config: RunConfig, data: RunData) -> list[Fold]:
+    """Divide the labelled target images, in turn, into some that train and some that are held back."""
+    if data.target is None:
+        raise ValueError(f"--method {AUTO} needs labelled target images")
+    try:
+        rows = few_shot_rows(data.target, folds=MOST_FOLDS, seed=config.seed)
+    except ValueError:
+        raise ValueError(
+            f"--method {AUTO} chooses by held-out target images and needs two different labelled target images of at "
+            "least one class: name a method instead, --method so or --method s+t"
+        ) from None
+    return [Fold(train, held) for train, held in rows]
+
+
+def asked_options(config: RunConfig, given: Collection[str] | None) -> dict[str, Any]:
+    """Give the options that were asked for, in the kind of values TOML holds; the method is still open."""
+    stored = config.stored()
+    names = config.changed() if given is None else given
+    return {**{name: value for name, value in stored.items() if name in names}, "method": AUTO}
+
+
+def result_options(config: RunConfig) -> dict[str, Any]:
+    """Give the options that shape a result, in the kind of values TOML holds."""
+    stored = config.stored()
+    return {name: stored.get(name) for name in RESULT_OPTIONS}
+
+
+def describe_data(data: RunData) -> dict[str, Any]:
+    """Describe the images that train so that others are told apart: names, classes, bytes."""
+    parts = {"source": data.source, "target": data.target}
+    return {
+        "classes": list(data.classes),
+        **{
+            domain: [digest_names(images), sum(file.stat().st_size for file in images.files)]
+            for domain, images in parts.items()
+            if images is not None
+        },
+    }
+
+
+def _own_options(candidates: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Give the options in which candidates differ, by candidate."""
+    first, *others = candidates.values()
+    differ = [name for name, value in first.items() if any(one[name] != value for one in others)]
+    return {name: {key: one[key] for key in differ} for name, one in candidates.items()}
+
+
+def _score(
+    name: str,
+    config: RunConfig,
+    folds: list[Fold],
+    kept: SelectionFile,
+    data: RunData,
+    shared: SharedInputs,
+    progress: Progress | None,
+) -> CandidateScore:
+    scores: list[FoldScore] = []
+    for number, fold in enumerate(folds):
+        score = kept.score(name, number)
+        if score is None:
+            stage = f"choosing a method: {name}, fold {number + 1} of {len(folds)}, steps"
+            told = None if progress is None else _tell(progress, stage)
+            score = train_fold(config, data, fold, shared, told)
+            kept.add(name, number, score)
+        scores.append(score)
+        if score.failure is not None:  # it cannot be chosen any more
+            break
+    return CandidateScore(name, tuple(scores))
+
+
+def _tell(progress: Progress, stage: str) -> Any:
+    return lambda step, steps: progress(stage, step, steps)
+
+
+@contextmanager
+def _held(out: Path) -> Iterator[None]:
+    """Keep the run's folder for this process."""
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = lock_folder(out)
+    except BlockingIOError:
+        raise ChangedRun(f"--out {out} is in use by another process that works in it") from None
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.close()

@@ -1,0 +1,109 @@
+"""`selection.json` in a run's folder: which trainings of a selection are done, so that a killed one goes on."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..training import ChangedRun
+from ..training.files import write_json
+from ..training.run_folder import differences
+from .choice import Choice, FoldScore
+
+SELECTION = "selection.json"
+_FORMAT = 1
+
+
+class SelectionFile:
+    """The scores of a selection, each kept as soon as it is known.
+
+    Args:
+        out: The run's folder.
+        identity: What makes the selection this one, as it fits into JSON. Scores of another one are not used.
+        asked: The options that were given, as TOML holds them.
+        resume: Refuse a folder that holds another selection, in place of beginning anew.
+
+    Raises:
+        ChangedRun: The folder holds another selection, and this one is to be gone on with.
+        ValueError: The file is damaged.
+    """
+
+    def __init__(self, out: Path, identity: Mapping[str, Any], asked: Mapping[str, Any], *, resume: bool) -> None:
+        self.file = out / SELECTION
+        own = json.loads(json.dumps({"format": _FORMAT, "identity": identity, "asked": asked}))
+        found = read_selection(out)
+        changes = [] if found is None else list(differences(found.get("identity"), own["identity"], "selection"))
+        if changes and resume:
+            raise ChangedRun(f"--out {out} holds another selection, so it cannot be resumed; {'; '.join(changes)}")
+        kept = None if found is None or changes else found
+        self._content: dict[str, Any] = {**own, "scores": [] if kept is None else kept["scores"], "choice": None}
+
+    def __len__(self) -> int:
+        return len(self._content["scores"])
+
+    def score(self, candidate: str, fold: int) -> FoldScore | None:
+        """Give the score of a candidate on a fold; None if it is not known yet."""
+        for one in self._content["scores"]:
+            if (one["candidate"], one["fold"]) == (candidate, fold):
+                return FoldScore(one["right"], one["images"], one["failure"])
+        return None
+
+    def add(self, candidate: str, fold: int, score: FoldScore) -> None:
+        """Keep a score."""
+        place = {"candidate": candidate, "fold": fold}
+        self._content["scores"].append(
+            {**place, "right": score.right, "images": score.images, "failure": score.failure}
+        )
+        self.write()
+
+    def finish(self, choice: Choice) -> None:
+        """Keep the outcome."""
+        self._content["choice"] = choice.as_json()
+        self.write()
+
+    def write(self) -> None:
+        """Write the file, whole or not at all."""
+        write_json(self.file, self._content)
+
+
+def read_selection(out: Path) -> dict[str, Any] | None:
+    """Read what a run's folder holds of a selection; None if there is nothing.
+
+    Raises:
+        ValueError: The file is damaged, or of another version.
+    """
+    file = out / SELECTION
+    if not file.is_file():
+        return None
+    try:
+        content: dict[str, Any] = json.loads(file.read_bytes())
+        known = content["format"] == _FORMAT and isinstance(content["scores"], list)
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise ValueError(f"{file} is damaged or of another version: remove it to choose anew")
+    return content
+
+
+def read_asked(out: Path) -> dict[str, Any] | None:
+    """Read the options that a selection was asked for with; None if there was none."""
+    content = read_selection(out)
+    return None if content is None else dict(content["asked"])
+
+
+def recall_choice(out: Path, data: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Give the outcome of the selection that has led to a run; None if the run does not come from one.
+
+    Args:
+        out: The run's folder.
+        data: What `describe_data` says of its images.
+        options: The run's options that shape its result.
+    """
+    content = read_selection(out)
+    choice: dict[str, Any] | None = None if content is None else content["choice"]
+    if content is None or choice is None:
+        return None
+    identity = content["identity"]
+    same = identity["candidates"].get(choice["chosen"]) == json.loads(json.dumps(options))
+    known = identity["data"]
+    return choice if same and all(known.get(name) == value for name, value in data.items()) else None

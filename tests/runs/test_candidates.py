@@ -1,0 +1,47 @@
+"""The short list of `--method auto`: explicit options win, and what a method cannot take is not its concern."""
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sohot.runs import RunConfig
+from sohot.runs.candidates import CANDIDATES, candidate_configs
+from sohot.training import method
+
+AUTO = RunConfig(method="auto", shots=3)
+OWN = sorted({name for one in CANDIDATES for name in one.options})
+
+
+@given(st.sets(st.sampled_from(OWN)))
+def test_what_is_given_wins_over_the_candidates_own(names):
+    for name, config in candidate_configs(AUTO, names).items():
+        one = next(one for one in CANDIDATES if one.name == name)
+        own = {key: value for key, value in one.options.items() if key not in names}
+        assert config == replace(AUTO, method=one.method, **own)
+
+
+def test_every_candidate_is_an_option_of_fit():
+    known = {one.name for one in fields(RunConfig)}
+    assert set(OWN) <= known
+    assert len({one.name for one in CANDIDATES}) == len(CANDIDATES)
+    assert len(candidate_configs(AUTO)) == len(CANDIDATES)
+    assert all(method(one.method).uses_target for one in CANDIDATES)
+
+
+def test_a_given_default_counts_too():
+    assert "s+t, gentle" in candidate_configs(AUTO, {"method"})
+    assert "s+t, gentle" not in candidate_configs(AUTO, {"method", "lr"})
+
+
+def test_orders_are_for_those_that_align():
+    found = candidate_configs(replace(AUTO, orders=(2, 3), sigma1=(0.1, 0.2)))
+    assert (found["s+t"].orders, found["so"].orders, found["so"].sigma1) == (None, (2, 3), (0.1, 0.2))
+
+
+def test_what_cannot_be_is_said():
+    with pytest.raises(ValueError, match="sigma1 must hold one number for each of the orders"):
+        candidate_configs(replace(AUTO, sigma1=(0.1, 0.2)))
+    with pytest.raises(ValueError, match="lr must be above 0"):
+        candidate_configs(replace(AUTO, lr=0.0))

@@ -47,7 +47,7 @@ def test_json_holds_the_selection_and_stands_alone(sohot, domains, tmp_path):
 
 def test_a_given_default_holds_for_all(sohot, domains, tmp_path):
     report = fit(sohot, domains, tmp_path / "run", "--lr", "0.003", "--json").json
-    assert "s+t, gentle" not in [one["name"] for one in report["selection"]["candidates"]]
+    assert "gentle s+t" not in [one["name"] for one in report["selection"]["candidates"]]
 
 
 @pytest.mark.parametrize("more", [(), ("--method", "auto")])

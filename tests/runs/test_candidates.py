@@ -31,8 +31,8 @@ def test_every_candidate_is_an_option_of_fit():
 
 
 def test_a_given_default_counts_too():
-    assert "s+t, gentle" in candidate_configs(AUTO, {"method"})
-    assert "s+t, gentle" not in candidate_configs(AUTO, {"method", "lr"})
+    assert "gentle s+t" in candidate_configs(AUTO, {"method"})
+    assert "gentle s+t" not in candidate_configs(AUTO, {"method", "lr"})
 
 
 def test_orders_are_for_those_that_align():

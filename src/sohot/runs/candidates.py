@@ -28,7 +28,7 @@ class Candidate:
 
 CANDIDATES = (
     Candidate("s+t", "s+t"),
-    Candidate("s+t, gentle", "s+t", {"lr": FitSettings().lr / 10}),
+    Candidate("gentle s+t", "s+t", {"lr": FitSettings().lr / 10}),
     Candidate("so", "so"),
     Candidate("so+zeta", "so+zeta"),
     Candidate("m", "m"),
@@ -61,7 +61,7 @@ def candidate_configs(config: RunConfig, given: Collection[str] | None = None) -
 
     Example:
         >>> list(candidate_configs(RunConfig(method="auto")))
-        ['s+t', 's+t, gentle', 'so', 'so+zeta', 'm']
+        ['s+t', 'gentle s+t', 'so', 'so+zeta', 'm']
         >>> list(candidate_configs(RunConfig(method="auto", lr=0.01)))
         ['s+t', 'so', 'so+zeta', 'm']
     """

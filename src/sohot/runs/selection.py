@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..data.protocols import few_shot_rows
+from ..data.protocols import TooFewShots, few_shot_rows
 from ..training import ChangedRun, Interrupted
 from ..training.files import lock_folder
 from ..training.ranks import Ranks
@@ -52,9 +52,9 @@ def select(
 ) -> tuple[RunConfig, Choice]:
     """Choose a candidate by the labelled target images.
 
-    Each fold holds back one labelled image of every class that has two (of at most 5 folds). The candidate with the
-    most held-out images right is chosen, the first in the list of those that have exactly as many. Finished trainings
-    are kept in the run's folder: the same selection, called again there, goes on where it was killed.
+    In at most 5 folds every labelled target image is held back once, but for classes of one image. The candidate with
+    the most held-out images right is chosen, the first in the list of those that have exactly as many. Finished
+    trainings are kept in the run's folder: the same selection, called again there, goes on where it was killed.
 
     Args:
         config: What all candidates share; `out` is the run's folder.
@@ -104,7 +104,7 @@ def make_folds(config: RunConfig, data: RunData) -> list[Fold]:
         raise ValueError(f"--method {AUTO} needs labelled target images")
     try:
         rows = few_shot_rows(data.target, folds=MOST_FOLDS, seed=config.seed)
-    except ValueError:
+    except TooFewShots:
         raise ValueError(
             f"--method {AUTO} chooses by held-out target images and needs two different labelled target images of at "
             "least one class: name a method instead, --method so or --method s+t"

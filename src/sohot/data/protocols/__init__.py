@@ -1,6 +1,6 @@
 """Who trains, who selects, who tests: the same lists of files on every machine, free of leaks."""
 
-from .cross_validation import few_shot_folds, few_shot_rows
+from .cross_validation import TooFewShots, few_shot_folds, few_shot_rows
 from .folds import folds_split
 from .k_shot import k_shot_split
 from .leaks import LeakError, check_leaks
@@ -18,6 +18,7 @@ __all__ = [
     "LeakError",
     "PaperNumbers",
     "Split",
+    "TooFewShots",
     "check_leaks",
     "few_shot_folds",
     "few_shot_rows",

@@ -6,6 +6,10 @@ from .checks import check_count
 from .pictures import Pictures, seed_of
 
 
+class TooFewShots(ValueError):  # noqa: N818 - it names what is the matter
+    """No class has a labelled target image to spare."""
+
+
 def few_shot_folds(
     target_train: LabelledImages, *, folds: int | None = None, seed: int = 0
 ) -> list[tuple[LabelledImages, LabelledImages]]:
@@ -24,7 +28,8 @@ def few_shot_folds(
         For each fold the images that train and those that validate; every image validates once, but for classes of one.
 
     Raises:
-        ValueError: No class has two pictures, or there are fewer than two folds.
+        TooFewShots: No class has two pictures.
+        ValueError: Fewer than two folds are asked for.
     """
     rows = few_shot_rows(target_train, folds=folds, seed=seed)
     return [(target_train.subset(rest), target_train.subset(held)) for rest, held in rows]
@@ -46,7 +51,7 @@ def few_shot_rows(
         by_class.setdefault(target_train.labels[cluster[0]], []).append(cluster)
     most = max(map(len, by_class.values()), default=0)
     if most < 2:
-        raise ValueError("no class has two labelled target images: one to train and one to validate are needed")
+        raise TooFewShots("no class has two labelled target images: one to train and one to validate are needed")
     number = most if folds is None else check_count(folds, "folds", 2)
     validates: list[set[int]] = [set() for _ in range(min(number, most))]
     for clusters in by_class.values():

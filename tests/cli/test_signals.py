@@ -41,3 +41,24 @@ def test_a_stopped_run_resumes_to_the_same_weights(sohot, domains, tmp_path, sen
         json.loads((cut / "report.json").read_text())["accuracy"]
         == json.loads((whole / "report.json").read_text())["accuracy"]
     )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_killed_run_on_augmented_images_resumes_to_the_same_weights(sohot, domains, tmp_path, monkeypatch):
+    """Also where the decoded images found room in memory at first, and later did not."""
+    options = ("fit", *domains.options(), "--shots", 2, "--steps", 60, "--augment", "--checkpoint-every", 7)
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    process = start(*options, "--out", cut)
+    for _ in range(3000):
+        if process.poll() is not None or list(cut.glob("checkpoints/step-*")):
+            break
+        time.sleep(0.02)
+    process.kill()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert sohot(*options, "--out", whole).code == 0
+    monkeypatch.setattr("sohot.runs.training_inputs._free_memory", lambda: 0)
+    resumed = sohot("fit", "--out", cut, "--resume", "--json")
+    assert resumed.code == 0
+    assert resumed.json["resumed_from"] > 0
+    assert weights(cut) == weights(whole)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from PIL import Image
 
 from sohot.data import loading
 from sohot.data.decode import UnreadableImage
@@ -54,17 +53,6 @@ def test_images_can_be_read_in_inference_mode(images: LabelledImages, workers: i
     with torch.inference_mode():
         assert torch.equal(torch.cat(list(iter_batches(images, SPEC, 2, workers))), expected)
         assert torch.equal(ImageInputs(images, SPEC, workers).batch(torch.arange(len(images))), expected)
-
-
-def test_augmentation_does_not_depend_on_threads(images: LabelledImages) -> None:
-    def load(seed: int, pool: ThreadPoolExecutor | None = None) -> torch.Tensor:
-        return load_batch(images, range(10), SPEC, torch.Generator().manual_seed(seed), pool)
-
-    for file in images.files:
-        Image.effect_noise((30, 20), 90).convert("RGB").save(file)
-    with ThreadPoolExecutor(4) as pool:
-        assert torch.equal(load(1), load(1, pool))
-    assert not torch.equal(load(1), load(2))
 
 
 def test_the_next_batches_are_read_while_one_is_used(images: LabelledImages, monkeypatch: pytest.MonkeyPatch) -> None:

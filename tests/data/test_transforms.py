@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from sohot.data.crops import Crop
 from sohot.data.input_spec import InputSpec
-from sohot.data.transforms import AREA, RATIO, _random, to_tensor
+from sohot.data.transforms import to_tensor
 
 
 def spec(size: int = 24, resize: int = 28, channels: int = 3, **options: str) -> InputSpec:
@@ -17,10 +18,6 @@ def spec(size: int = 24, resize: int = 28, channels: int = 3, **options: str) ->
 
 def noise(width: int, height: int) -> Image.Image:
     return Image.fromarray(np.random.default_rng(0).integers(0, 255, (height, width, 3), dtype=np.uint8))
-
-
-def generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def resize_then_crop(image: Image.Image, wanted: InputSpec, filter: Image.Resampling) -> np.ndarray:
@@ -59,43 +56,13 @@ def test_any_mode_fits_any_number_of_channels() -> None:
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 60000), (60000, 2)])
 def test_extreme_shapes(size: tuple[int, int]) -> None:
-    for augment in (None, generator(0)):
-        tensor = to_tensor(Image.new("RGB", size, "white"), spec(), augment)
+    for crop in (None, Crop(0, 0, *size), Crop(0.2, 0.3, 0.8, 0.9, mirrored=True)):
+        tensor = to_tensor(Image.new("RGB", size, "white"), spec(), crop)
         torch.testing.assert_close(tensor[0], torch.full((24, 24), 0.6 / 0.2))
 
 
-@given(st.integers(0, 2**40), st.integers(1, 300), st.integers(1, 300))
-def test_random_crops_lie_inside_and_keep_enough(seed: int, width: int, height: int) -> None:
-    crop = _random(width, height, generator(seed))
-    assert 0 <= crop.left < crop.right <= width
-    assert 0 <= crop.top < crop.bottom <= height
-    across, down = crop.right - crop.left, crop.bottom - crop.top
-    if across < width and down < height:  # not narrowed
-        assert AREA[0] - 1e-9 <= across * down / (width * height) <= AREA[1] + 1e-9
-        assert RATIO[0] - 1e-9 <= across / down <= RATIO[1] + 1e-9
-
-
-def test_augmentation_repeats_with_its_seed_and_varies_without() -> None:
-    image = noise(60, 40)
-    first, again, other = (to_tensor(image, spec(), generator(seed)) for seed in (1, 1, 2))
-    torch.testing.assert_close(first, again, rtol=0, atol=0)
-    assert not torch.equal(first, other)
-    assert not torch.equal(first, to_tensor(image, spec()))
-
-
-def test_half_of_the_augmented_images_are_mirrored() -> None:
-    dark_left = Image.new("L", (40, 40), 255)
-    dark_left.paste(0, (0, 0, 20, 40))
-    drawn = generator(0)
-    images = [to_tensor(dark_left, spec(channels=1), drawn)[0] for _ in range(400)]
-    mirrored = sum(bool(image[:, :4].mean() > image[:, -4:].mean()) for image in images)
-    assert 150 < mirrored < 250
-
-
-def test_augmentation_costs_the_same_draws_for_every_image() -> None:
-    states = []
-    for size in ((60, 40), (1, 500)):
-        drawn = generator(3)
-        to_tensor(Image.new("L", size), spec(), drawn)
-        states.append(drawn.get_state())
-    assert torch.equal(*states)
+def test_a_crop_takes_the_place_of_the_centre() -> None:
+    image, box = noise(60, 40), (10, 5, 34, 29)
+    cut = to_tensor(image.crop(box), spec(24, 24))
+    assert torch.equal(to_tensor(image, spec(), Crop(*box)), cut)
+    assert torch.equal(to_tensor(image, spec(), Crop(*box, mirrored=True)), cut.flip(2))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from sohot.data import LabelledImages
+from sohot.data import LabelledImages, UnreadableImage
 from sohot.runs import training_inputs as room
 from sohot.runs.building import build_model
 from sohot.runs.config import RunConfig
@@ -54,13 +54,28 @@ def test_a_cache_on_disk_is_used_again_until_an_image_changes(images, tmp_path, 
     assert torch.equal(after[1:], before[1:])
 
 
-def test_augmented_images_follow_torchs_generator(images, tmp_path):
+def test_augmented_images_follow_torchs_generator_whatever_memory_is_free(images, tmp_path, monkeypatch):
+    rows, found = torch.arange(4), []
+    for free in (1e12, 0):
+        monkeypatch.setattr(room, "_free_memory", lambda free=free: free)
+        augmented = inputs(config(tmp_path, augment=True), images, "off")
+        for _ in range(2):
+            torch.manual_seed(1)
+            found.append(augmented.batch(rows))
+    assert all(one.equal(found[0]) for one in found)
+
+
+@pytest.mark.parametrize(("ranks", "kept"), [(1, 3), (3, 1)])
+def test_ranks_and_domains_share_the_memory_for_decoded_images(images, tmp_path, monkeypatch, ranks, kept):
+    monkeypatch.setattr(room, "_free_memory", lambda: 2 * 3 * 16 * 16 * 4)
+    monkeypatch.setattr(room.Ranks, "here", lambda: Ranks(ranks, 0, ranks, 0))
     augmented = inputs(config(tmp_path, augment=True), images, "off")
-    rows = torch.arange(4)
-    torch.manual_seed(1)
-    first = augmented.batch(rows)
-    torch.manual_seed(1)
-    assert torch.equal(augmented.batch(rows), first)
+    augmented.batch(torch.arange(4))
+    for file in images.files:
+        file.unlink()
+    augmented.batch(torch.arange(kept))  # needs no file
+    with pytest.raises(UnreadableImage, match=rf"{kept}\.png cannot be read: there is no such file"):
+        augmented.batch(torch.arange(kept + 1))
 
 
 @pytest.mark.parametrize(("free", "expected"), [(1e12, "memory"), (1e3, "disk")])

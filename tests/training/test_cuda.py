@@ -5,6 +5,7 @@ import torch
 from command_line import make_domains, weights
 
 from sohot.cli import main
+from sohot.data import AugmentedImages, InputSpec, scan_folder
 from sohot.training import Diverged, FitSettings, TensorInputs, fit
 from sohot.training.checkpoint import checkpoint_folders
 from sohot.training.csv_log import read_csv_log
@@ -110,3 +111,17 @@ def test_augmented_images_are_read_ahead(tmp_path, capsys):
         with pytest.raises(SystemExit) as ended:
             main(["fit", *domains.options(), *options, "--precision", precision, "--out", str(tmp_path / precision)])
         assert not ended.value.code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("gpu_room", [0, 1e9])
+def test_a_gpu_crops_as_a_processor_does(tmp_path, gpu_room):
+    domains = make_domains(tmp_path)
+    images = scan_folder(domains.source, check=False).images
+    spec = InputSpec(size=12, mean=(0.5,) * 3, std=(0.5,) * 3, resize=14)
+    rows, drawn = torch.arange(len(images)), torch.rand(len(images), 5, dtype=torch.float64)
+    expected = AugmentedImages(images, spec, lambda: 1e9).batch(rows, drawn)
+    inputs = AugmentedImages(images, spec, lambda: 1e9, None, torch.device("cuda", 0), lambda: gpu_room)
+    for _ in range(2):
+        found = inputs.batch(rows, drawn)
+        assert found.is_cuda
+        torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=2.5 / 255 / 0.5)

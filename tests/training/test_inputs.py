@@ -1,9 +1,11 @@
 import pytest
 import torch
 
-from sohot.training import TensorInputs, predict_logits
+from sohot.training import FitSettings, TensorInputs, predict_logits
+from sohot.training.fabric import make_fabric
 from sohot.training.inputs import Domain, Inputs, WholeSet, fingerprint_batches
 from sohot.training.ranks import Ranks
+from sohot.training.trainer import Trainer
 
 
 def show(domain, rows, ranks=None):
@@ -84,3 +86,52 @@ def test_prediction_does_not_depend_on_the_batch_size(standin):
         predict_logits(model, TensorInputs(torch.zeros(0, 4)))
     with pytest.raises(ValueError, match="batch_size must be at least 1"):
         predict_logits(model, inputs, batch_size=0)
+
+
+class Drawing(TensorInputs):
+    """Inputs that say what they draw, and show it."""
+
+    def draw(self, rows):
+        return torch.rand(rows, 2)
+
+    def batch(self, rows, drawn):
+        return super().batch(rows) * 0 + drawn
+
+
+@pytest.fixture
+def read_step(standin):
+    """Read a step as one of several ranks does; also what it would draw next."""
+
+    def read(ranks, inputs, step=3):
+        data = Domain("source", inputs, [0] * 5, 1), Domain("target", inputs, [0] * 5, 1)
+        settings = FitSettings(method="s+t", steps=9, accelerator="cpu", loggers=(), seed=4)
+        trainer = Trainer(make_fabric(settings), standin.SmallStreams(), *data, WholeSet(5, 5), settings)
+        trainer.ranks = ranks
+        found = trainer._read(step)
+        trainer.close()
+        return [shown.inputs for _, shown in found], torch.rand(1)
+
+    return read
+
+
+def test_ranks_share_what_is_drawn_for_a_batch(read_step):
+    inputs = Drawing(torch.zeros(5, 2))
+    by_count = []
+    for count in (2, 3):
+        shown, after = zip(*(read_step(Ranks(count, own), inputs) for own in range(count)), strict=True)
+        by_count.append([torch.cat(parts) for parts in zip(*shown, strict=True)])
+        assert len({float(one) for one in after}) == count  # dropout is each rank's own
+    assert all(one.equal(other) for one, other in zip(*by_count, strict=True))
+    source, target = by_count[0]
+    assert not source.equal(target)
+    assert not source.equal(read_step(Ranks(2, 0), inputs, step=4)[0][0])
+
+
+def test_one_rank_draws_from_torchs_generator(read_step):
+    found = []
+    for seed in (8, 8, 9):
+        torch.manual_seed(seed)
+        found.append(read_step(Ranks(), Drawing(torch.zeros(5, 2)))[0])
+    assert found[0][0].equal(found[1][0])
+    assert not found[0][0].equal(found[0][1])
+    assert not found[0][0].equal(found[2][0])

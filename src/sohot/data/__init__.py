@@ -1,5 +1,6 @@
 """Images on disk and in memory: folders, choice of labelled ones, batches."""
 
+from .augment import AugmentedImages
 from .batches import BalancedBatches
 from .check import CheckReport, check_dataset
 from .datasets import DataSet, dataset_names, open_dataset, read_class_table
@@ -14,6 +15,7 @@ from .transforms import to_tensor
 from .walk import LeftOut
 
 __all__ = [
+    "AugmentedImages",
     "BalancedBatches",
     "CheckReport",
     "ClassMismatchError",

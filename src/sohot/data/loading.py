@@ -16,33 +16,20 @@ from .workers import default_workers
 Rows = Sequence[int] | Tensor
 
 
-def load_image(
-    images: LabelledImages,
-    row: int,
-    spec: InputSpec,
-    augment: torch.Generator | None = None,
-    out: Tensor | None = None,
-) -> Tensor:
+def load_image(images: LabelledImages, row: int, spec: InputSpec, out: Tensor | None = None) -> Tensor:
     """Read one image as the network wants it: (channels, size, size), into `out` if given."""
     # Twice the size that is needed leaves the quality of the final resizing to Pillow's own filter.
     image = read_item(images, row, spec.channels, at_least=2 * spec.resize)
-    return to_tensor(image, spec, augment, out)
+    return to_tensor(image, spec, out=out)
 
 
-def load_batch(
-    images: LabelledImages,
-    rows: Rows,
-    spec: InputSpec,
-    augment: torch.Generator | None = None,
-    pool: Executor | None = None,
-) -> Tensor:
+def load_batch(images: LabelledImages, rows: Rows, spec: InputSpec, pool: Executor | None = None) -> Tensor:
     """Read some images.
 
     Args:
         images: The list they are in.
         rows: Which, in the order wanted.
         spec: What the network wants.
-        augment: If given, random crops and mirroring drawn from it; the same with and without a pool.
         pool: Threads that decode; None to decode here.
 
     Returns:
@@ -51,22 +38,18 @@ def load_batch(
     Raises:
         UnreadableImage: An image cannot be read; the sentence names it.
     """
-    wanted = _check_rows(rows, len(images))
-    # Each image gets a generator of its own, seeded here: threads must not draw from one in the order they happen on.
-    seeds = None if augment is None else torch.randint(2**62, (len(wanted),), generator=augment).tolist()
-
-    batch = _empty(len(wanted), spec)
+    wanted = check_rows(rows, len(images))
+    batch = empty_batch(len(wanted), spec)
 
     def load(place: int) -> None:
-        generator = None if seeds is None else torch.Generator().manual_seed(seeds[place])
-        load_image(images, wanted[place], spec, generator, batch[place])
+        load_image(images, wanted[place], spec, batch[place])
 
     for _ in map(load, range(len(wanted))) if pool is None else pool.map(load, range(len(wanted))):
         pass  # an image that cannot be read ends it here
     return batch
 
 
-def _empty(rows: int, spec: InputSpec) -> Tensor:
+def empty_batch(rows: int, spec: InputSpec) -> Tensor:
     """Make room for a batch. Images are written into it where they are decoded: stacking would copy all of them."""
     with torch.inference_mode(False):  # the mode is a thread's own: other threads could not write into its tensors
         return torch.empty(rows, spec.channels, spec.size, spec.size)
@@ -105,8 +88,8 @@ def _read_ahead(
     waiting: deque[tuple[Tensor, list[Future[Tensor]]]] = deque()
     try:
         for rows in batches:
-            batch = _empty(len(rows), spec)
-            read = [pool.submit(load_image, images, row, spec, None, out) for row, out in zip(rows, batch, strict=True)]
+            batch = empty_batch(len(rows), spec)
+            read = [pool.submit(load_image, images, row, spec, out) for row, out in zip(rows, batch, strict=True)]
             waiting.append((batch, read))
             if len(waiting) > prefetch:
                 yield _finished(*waiting.popleft())
@@ -140,12 +123,13 @@ class ImageInputs:
     def __len__(self) -> int:
         return len(self.images)
 
-    def batch(self, rows: Tensor, augment: torch.Generator | None = None) -> Tensor:
+    def batch(self, rows: Tensor) -> Tensor:
         """Read some images: (rows, channels, size, size)."""
-        return load_batch(self.images, rows, self.spec, augment, self._pool)
+        return load_batch(self.images, rows, self.spec, self._pool)
 
 
-def _check_rows(rows: Rows, count: int) -> list[int]:
+def check_rows(rows: Rows, count: int) -> list[int]:
+    """Give row numbers as integers; those outside a list of so many are named."""
     wanted = [int(row) for row in (rows.tolist() if isinstance(rows, Tensor) else rows)]
     wrong = [row for row in wanted if not 0 <= row < count]
     if wrong:

@@ -1,43 +1,24 @@
 """From an image to the tensor that a network is fed."""
 
-import math
-from typing import NamedTuple
-
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
+from .crops import Crop
 from .decode import convert
 from .input_spec import InputSpec
 
-AREA = (0.6, 1.0)
-"""Smallest and largest share of the image that a random crop keeps."""
-RATIO = (3 / 4, 4 / 3)
-"""Narrowest and widest random crop, width : height."""
 _RESAMPLING = {"bicubic": Image.Resampling.BICUBIC, "bilinear": Image.Resampling.BILINEAR}
 
 
-class _Crop(NamedTuple):
-    """The part of an image that is seen, in its pixels (fractions allowed), and whether it is mirrored."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-    mirrored: bool = False
-
-
-def to_tensor(
-    image: Image.Image, spec: InputSpec, augment: torch.Generator | None = None, out: Tensor | None = None
-) -> Tensor:
+def to_tensor(image: Image.Image, spec: InputSpec, crop: Crop | None = None, out: Tensor | None = None) -> Tensor:
     """Resize the shorter side, cut out the centre and normalise.
 
     Args:
         image: An image of any mode.
         spec: What the network wants.
-        augment: If given, a random crop (at least 60 % of the area) and a random mirroring, both drawn from this
-            generator, take the place of the centre.
+        crop: If given, this part is seen in place of the centre, mirrored perhaps; `crops.random_crop` draws one.
         out: If given, the tensor is written there: a row of a batch, say.
 
     Returns:
@@ -48,7 +29,7 @@ def to_tensor(
         >>> to_tensor(Image.new("L", (4, 3), 255), spec)
         tensor([[[1., 1.], [1., 1.]]])
     """
-    image = fit_image(image, spec, augment)
+    image = fit_image(image, spec, crop)
     pixels = np.asarray(image).reshape(spec.size, spec.size, spec.channels)
     tensor = torch.empty(spec.channels, spec.size, spec.size) if out is None else out
     # By numpy, which computes in the calling thread: torch would start its own threads in each thread that reads.
@@ -62,10 +43,10 @@ def to_tensor(
     return tensor
 
 
-def fit_image(image: Image.Image, spec: InputSpec, augment: torch.Generator | None = None) -> Image.Image:
+def fit_image(image: Image.Image, spec: InputSpec, crop: Crop | None = None) -> Image.Image:
     """Bring an image to the size and the channels that a network wants; `to_tensor` says how."""
     image = convert(image, spec.channels)
-    crop = _centre(*image.size, spec) if augment is None else _random(*image.size, augment)
+    crop = _centre(*image.size, spec) if crop is None else crop
     left, top, right, bottom = crop[:4]
     if right - left == bottom - top == spec.size and left == int(left) and top == int(top):
         image = image.crop((int(left), int(top), int(right), int(bottom)))  # what resizing to the same size gives
@@ -75,21 +56,11 @@ def fit_image(image: Image.Image, spec: InputSpec, augment: torch.Generator | No
     return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if crop.mirrored else image
 
 
-def _centre(width: int, height: int, spec: InputSpec) -> _Crop:
+def _centre(width: int, height: int, spec: InputSpec) -> Crop:
     """Find the centre, on the pixel grid of the resized image (as torchvision's Resize and CenterCrop do)."""
     short = min(width, height)
     resized = [spec.resize if side == short else int(spec.resize * side / short) for side in (width, height)]
     left, top = (round((side - spec.size) / 2) for side in resized)
     across, down = width / resized[0], height / resized[1]
     right, bottom = min((left + spec.size) * across, width), min((top + spec.size) * down, height)
-    return _Crop(left * across, top * down, right, bottom)
-
-
-def _random(width: int, height: int, generator: torch.Generator) -> _Crop:
-    """Draw a crop. One that would not fit is narrowed to the image, so each crop costs the same five numbers."""
-    area, ratio, across, down, mirror = torch.rand(5, generator=generator, dtype=torch.float64).tolist()
-    kept = width * height * (AREA[0] + area * (AREA[1] - AREA[0]))
-    aspect = math.exp(math.log(RATIO[0]) + ratio * (math.log(RATIO[1]) - math.log(RATIO[0])))
-    crop_width, crop_height = min(math.sqrt(kept * aspect), width), min(math.sqrt(kept / aspect), height)
-    left, top = across * (width - crop_width), down * (height - crop_height)
-    return _Crop(left, top, min(left + crop_width, width), min(top + crop_height, height), mirror < 0.5)
+    return Crop(left * across, top * down, right, bottom)

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ..data import ImageInputs, InputSpec, LabelledImages, iter_batches
+from ..data import AugmentedImages, ImageInputs, InputSpec, LabelledImages, iter_batches
 from ..streams import TwoStreams, cache_trunk, trunk_key
 from ..streams.trunk_cache import open_cache
 from ..training import Inputs, TensorInputs
@@ -18,20 +18,6 @@ from .gathering import Progress
 
 BATCH = 32
 """Images that pass the trunk together."""
-
-
-class Augmented:
-    """Images read anew, cropped and mirrored at random by torch's own generator, whose state a checkpoint keeps."""
-
-    def __init__(self, images: ImageInputs) -> None:
-        self.images = images
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def batch(self, rows: Tensor) -> Tensor:
-        """Read some images."""
-        return self.images.batch(rows, augment=torch.default_generator)
 
 
 def choose_device(accelerator: str) -> torch.device:
@@ -88,8 +74,7 @@ def training_inputs(
     """
     spec, trunk = model.inputs[domain], model.trunk(domain)
     if cache == "off":
-        inputs = ImageInputs(images, spec, config.workers)
-        return Augmented(inputs) if config.augment else inputs
+        return _augmented(config, spec, images) if config.augment else ImageInputs(images, spec, config.workers)
     ranks, device = Ranks.here(), choose_device(config.device)
     file = cache_folder(config) / f"{domain}.safetensors" if cache == "disk" or ranks.several else None
     key = None if file is None else trunk_key(trunk, _texts(images, spec))
@@ -107,6 +92,26 @@ def training_inputs(
         key=key,
     )
     return TensorInputs(outputs.to(device) if cache == "device" else outputs)
+
+
+def _augmented(config: RunConfig, spec: InputSpec, images: LabelledImages) -> AugmentedImages:
+    """Give images that are cropped and mirrored anew in each step, the decoded pictures kept as long as there is room.
+
+    As for the trunk's outputs: at most half of what is free in memory, and a quarter of it on a GPU. What is free is
+    asked while pictures are there already, hence a whole and a third of it; source and target share that.
+    """
+    shares = 2 * Ranks.here().local_count
+    gpu = None
+    if choose_device(config.device).type == "cuda":
+        gpu = torch.device("cuda", torch.cuda.current_device())  # threads that read may have another current one
+    return AugmentedImages(
+        images,
+        spec,
+        lambda: _free_memory() / shares,
+        config.workers,
+        gpu,
+        lambda: torch.cuda.mem_get_info(gpu)[0] / 3 / 2,
+    )
 
 
 def _wait_for(file: Path, rows: int, key: str) -> Tensor:

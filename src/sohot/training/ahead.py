@@ -15,7 +15,8 @@ class ReadAhead(Generic[Batch]):
     """Reads batches by the number of their step, one ahead in a thread of its own.
 
     Reading may draw from the processor's random generators. What is drawn ahead belongs to a step still to come, so a
-    checkpoint needs the state from before: `random_state` gives it.
+    checkpoint needs the state from before: `random_state` gives it. What reading starts on the GPU queues behind the
+    work of the current step (both threads use one stream), so only the processor's part of it runs beside that.
 
     Args:
         read: Gives the batch of a step.

@@ -19,6 +19,10 @@ class Inputs(Protocol):
 
     `batch` may use randomness as long as it draws from the global generators of torch, numpy or Python: their state is
     part of a checkpoint. A `fingerprint() -> str`, if there is one, tells one data set from another.
+
+    Where several ranks share a batch, each asks for its own rows and draws numbers of its own. With a `draw(rows) ->
+    Tensor`, if there is one, every rank draws the same for the whole batch instead, and calls `batch(rows, drawn)` with
+    its rows and what was drawn for them: then the numbers do not depend on how many ranks there are.
     """
 
     def __len__(self) -> int:
@@ -120,14 +124,21 @@ class Domain:
         """Whether the inputs lie on a GPU already, so that there is nothing to read."""
         return isinstance(self.inputs, TensorInputs) and self.inputs.tensor.is_cuda
 
-    def read(self, rows: Any, device: torch.device, ranks: Ranks) -> "Shown | None":
+    def draw(self, rows: Any) -> Tensor | None:
+        """Draw what the inputs need at random for all rows of a batch; None if they do not say what that is."""
+        draw = getattr(self.inputs, "draw", None)
+        drawn: Tensor | None = draw(len(rows)) if callable(draw) else None
+        return drawn
+
+    def read(self, rows: Any, device: torch.device, ranks: Ranks, drawn: Tensor | None = None) -> "Shown | None":
         """Read this rank's rows of a batch, ready to be brought to a device; None if there are no rows in this step."""
         if self._last is not None and self._last[0] is rows:
             return self._last[1]
         index = torch.as_tensor(rows, dtype=torch.int64)
         if len(index) == 0:
             return None
-        inputs = self.inputs.batch(ranks.share(index))
+        more = () if drawn is None else (ranks.share(drawn),)
+        inputs = self.inputs.batch(ranks.share(index), *more)
         if device.type == "cuda" and inputs.device.type == "cpu":
             inputs = inputs.pin_memory()  # only from there the copy goes on by itself
         return Shown(inputs, self.labels[index])

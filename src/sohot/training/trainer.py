@@ -112,12 +112,16 @@ class Trainer:
         return found
 
     def _read(self, step: int) -> Read:
+        seed, device = self.settings.seed, self.fabric.device
+        shown = list(zip(self.domains, self.batches.batch(step), strict=True))
         if self.ranks.several:
-            seed_all(step_seed(self.settings.seed, self.ranks.own, step), gpu=False)
-        device = self.fabric.device
+            seed_all(step_seed(seed, 0, step), gpu=False)  # what is drawn for the whole batch, every rank draws alike
+        drawn = [None if domain is None else domain.draw(rows) for domain, rows in shown]
+        if self.ranks.several:
+            seed_all(step_seed(seed, self.ranks.own, step), gpu=False)
         return [
-            (rows, None if domain is None else domain.read(rows, device, self.ranks))
-            for domain, rows in zip(self.domains, self.batches.batch(step), strict=True)
+            (rows, None if domain is None else domain.read(rows, device, self.ranks, numbers))
+            for (domain, rows), numbers in zip(shown, drawn, strict=True)
         ]
 
     def _batch(self, step: int) -> list[Tensor | None]:

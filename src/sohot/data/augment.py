@@ -1,0 +1,106 @@
+"""Images as inputs of training, cropped and mirrored anew in each step."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from .crops import draw_crops, random_crop
+from .decoded import DecodedImages, Kept, Room
+from .input_spec import InputSpec
+from .labelled import LabelledImages
+from .loading import check_rows, empty_batch
+from .resampling import resample, send
+from .transforms import to_tensor
+from .workers import default_workers
+
+CHUNK = 32
+"""Pictures that a GPU transforms together: what lies beside the batch stays small."""
+
+
+class AugmentedImages:
+    """Images cropped and mirrored at random, by numbers of torch's own generator, whose state a checkpoint keeps.
+
+    Each image is decoded once if there is room to keep it. On a processor Pillow crops and resizes, in threads; a GPU
+    does it for many images together, and the numbers still come from the processor's generator. Both give the same
+    pixels but for rounding.
+
+    Args:
+        images: The images.
+        spec: What the network wants.
+        room: Says how many bytes of memory the pictures may take.
+        workers: Number of threads; None for one per processor, at most 8; 0 to work in the calling thread.
+        gpu: The GPU to compute on; None for the processor.
+        gpu_room: Says how many bytes of its memory the pictures may take; those beyond are sent in each step.
+    """
+
+    def __init__(
+        self,
+        images: LabelledImages,
+        spec: InputSpec,
+        room: Room,
+        workers: int | None = None,
+        gpu: torch.device | None = None,
+        gpu_room: Room = lambda: 0,
+    ) -> None:
+        self.spec = spec
+        self.gpu = gpu
+        self._pictures = DecodedImages(images, spec, room)
+        self._on_gpu: Kept[Tensor] = Kept(gpu_room)
+        count = default_workers() if workers is None else workers
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="sohot-load") if count else None
+
+    def __len__(self) -> int:
+        return len(self._pictures)
+
+    def draw(self, rows: int) -> Tensor:
+        """Draw the random numbers of some rows, from torch's own generator."""
+        return draw_crops(rows)
+
+    def batch(self, rows: Tensor, drawn: Tensor | None = None) -> Tensor:
+        """Give some images, augmented by what was drawn for them, or by numbers drawn now.
+
+        Returns:
+            float32 tensor of shape (rows, channels, size, size), on the GPU if there is one.
+
+        Raises:
+            UnreadableImage: An image cannot be read; the sentence names it.
+        """
+        wanted = check_rows(rows, len(self))
+        numbers = (self.draw(len(wanted)) if drawn is None else drawn).tolist()
+        if self.gpu is None:
+            return self._by_pillow(wanted, numbers)
+        chunks = [slice(start, start + CHUNK) for start in range(0, len(wanted), CHUNK)]
+        return torch.cat([self._by_gpu(self.gpu, wanted[chunk], numbers[chunk]) for chunk in chunks])
+
+    def _by_pillow(self, rows: Sequence[int], numbers: Sequence[Sequence[float]]) -> Tensor:
+        batch = empty_batch(len(rows), self.spec)
+
+        def load(place: int) -> None:
+            picture = self._pictures[rows[place]]
+            to_tensor(picture, self.spec, random_crop(*picture.size, numbers[place]), batch[place])
+
+        for _ in map(load, range(len(rows))) if self._pool is None else self._pool.map(load, range(len(rows))):
+            pass  # an image that cannot be read ends it here
+        return batch
+
+    def _by_gpu(self, gpu: torch.device, rows: Sequence[int], numbers: Sequence[Sequence[float]]) -> Tensor:
+        found = {row: pixels for row in rows if (pixels := self._on_gpu.get(row)) is not None}
+        missing = [row for row in dict.fromkeys(rows) if row not in found]
+        for row, picture in zip(missing, self._decode(missing), strict=True):
+            # In this thread, for it has chosen its GPU. Three channels become three planes there, once.
+            values = np.array(picture).reshape(picture.height, picture.width, self.spec.channels)
+            found[row] = send(torch.from_numpy(values), gpu).permute(2, 0, 1).contiguous()
+            if not self._on_gpu.put(row, found[row], values.size):
+                self._pictures.keep(row, picture)
+        crops = [
+            random_crop(found[row].shape[2], found[row].shape[1], of) for row, of in zip(rows, numbers, strict=True)
+        ]
+        return resample([found[row] for row in rows], crops, self.spec, gpu)
+
+    def _decode(self, rows: Sequence[int]) -> Iterable[Image.Image]:
+        look = self._pictures.look
+        return map(look, rows) if self._pool is None else self._pool.map(look, rows)

@@ -1,16 +1,57 @@
-"""How busy a GPU is kept by images that are decoded and augmented while it trains."""
+"""How busy a GPU is kept by images that are augmented while it trains: decoded anew in each step, or once.
 
+python benchmarks/gpu_pipeline.py [--images DIR]
+"""
+
+import argparse
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from gpu_steps import ALIGNED, BLOCK, CLASSES, ROWS, SOURCE, TARGET, Case, Ever, block, network, trainer_of
+import torch
+from gpu_steps import (
+    ALIGNED,
+    BLOCK,
+    CLASSES,
+    ROWS,
+    SOURCE,
+    TARGET,
+    Case,
+    Ever,
+    block,
+    network,
+    resident_inputs,
+    trainer_of,
+)
 from timing import table
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
 from trunk_cache import make_images
 
-from sohot.data import ImageInputs, LabelledImages
-from sohot.runs.training_inputs import Augmented
+from sohot.data import AugmentedImages, LabelledImages
+from sohot.training import Inputs
+
+CUDA = torch.device("cuda", 0)
+
+
+def nothing() -> float:
+    return 0.0
+
+
+def everything() -> float:
+    return float("inf")
+
+
+# How the images come to the GPU: arguments of AugmentedImages.
+WAYS: dict[str, dict[str, Any]] = {
+    "decoded and cropped in threads, in each step": {"room": nothing},
+    "decoded once, cropped in threads": {"room": everything},
+    "decoded once, sent and cropped on the GPU in each step": {"room": everything, "gpu": CUDA},
+    "decoded once, kept and cropped on the GPU": {"room": nothing, "gpu": CUDA, "gpu_room": everything},
+}
 
 
 def found_images(folder: Path) -> LabelledImages:
@@ -21,35 +62,75 @@ def found_images(folder: Path) -> LabelledImages:
     return LabelledImages(files, [n % CLASSES for n in range(len(files))], [f"class {c}" for c in range(CLASSES)])
 
 
-def busy_share(case: Case, images: LabelledImages, workers: int, resident: float) -> tuple[float, float]:
-    """Milliseconds of a step that decodes and augments its images, and the share of it in which the GPU has work."""
-    inputs = [
-        Augmented(ImageInputs(images.subset(range(start, start + CLASSES * each)), network().input, workers))
-        for start, each in ((0, SOURCE), (CLASSES * SOURCE, TARGET))
-    ]
+def covered(spans: Iterable[tuple[float, float]]) -> float:
+    """How much of the time spans cover that may overlap."""
+    total, until = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def busy_share(inputs: list[Inputs], case: Case) -> tuple[float, float]:
+    """Milliseconds of a training step, and the share of the time in which a kernel or a copy runs on the GPU."""
     with trainer_of(case, ALIGNED, *inputs) as trainer:
         trainer.batches = Ever(len(inputs[0]), len(inputs[1]))
-        block(trainer, 0, 3)
+        block(trainer, 0, 3)  # every image is decoded in it
         began = time.perf_counter()
         block(trainer, 3, 2 * BLOCK)
         took = 1000 * (time.perf_counter() - began) / (2 * BLOCK)
-    return took, min(1.0, resident / took)
+        with profile(activities=[ProfilerActivity.CUDA]) as recorded:
+            began = time.perf_counter()
+            block(trainer, 3 + 2 * BLOCK)
+            span = 1e6 * (time.perf_counter() - began)
+    work = [one for one in recorded.events() if one.device_type == DeviceType.CUDA and not one.is_user_annotation]
+    return took, covered((one.time_range.start, one.time_range.end) for one in work) / span
 
 
-def pipeline_table(images: Path | None, case: Case, resident: float) -> list[str]:
-    """Measure the input pipeline: images are decoded and augmented while the card works.
+def augmented_inputs(images: LabelledImages, way: dict[str, Any], workers: int) -> list[Inputs]:
+    """Source and target of a batch."""
+    return [
+        AugmentedImages(images.subset(range(start, start + CLASSES * each)), network().input, workers=workers, **way)
+        for start, each in ((0, SOURCE), (CLASSES * SOURCE, TARGET))
+    ]
+
+
+def pipeline_table(images: Path | None, case: Case) -> list[str]:
+    """Measure the input pipeline: images are augmented while the card works.
 
     Args:
         images: Folder of images; None for made-up ones.
         case: What trains.
-        resident: Milliseconds of the same step where the images lie on the GPU already.
     """
     rows = []
+
+    def add(name: str, workers: str, inputs: list[Inputs]) -> None:
+        took, share = busy_share(inputs, case)
+        rows.append([name, workers, f"{took:.1f}", f"{ROWS / took * 1000:.0f}", f"{100 * share:.0f} %"])
+
     with TemporaryDirectory() as folder:
         found = make_images(Path(folder), ROWS) if images is None else found_images(images)
-        for workers in sorted({8, os.cpu_count() or 8}):
-            took, share = busy_share(case, found, workers, resident)
-            rows.append([str(workers), f"{took:.1f}", f"{ROWS / took * 1000:.0f}", f"{100 * share:.0f} %"])
+        for name, way in WAYS.items():
+            for workers in [8] if "gpu" in way else sorted({8, os.cpu_count() or 8}):  # they decode: once, there
+                add(name, str(workers), augmented_inputs(found, way, workers))
+        add("on the GPU already, not augmented", "–", resident_inputs(case))
     what = "made-up JPEG files of 400 x 300" if images is None else f"images of {images}"
-    lines = ["## Input pipeline", "", f"{case}, aligned; {what}, read, cropped and mirrored anew in each step.", ""]
-    return [*lines, *table(["threads that read", "ms a step", "images/s", "GPU busy"], rows), ""]
+    lines = ["## Input pipeline", "", f"{case}, aligned; {what}, cropped and mirrored anew in each step.", ""]
+    lines += [
+        "GPU busy: share of the time in which a kernel or a copy runs, by torch's profiler, in steps of their own."
+    ]
+    return [*lines, "", *table(["images", "threads", "ms a step", "images/s", "GPU busy"], rows), ""]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=Path, help="folder of images; made-up ones without it")
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("this benchmark needs a CUDA GPU")
+    print("\n".join(pipeline_table(options.images, Case("all", "bf16-mixed"))))
+
+
+if __name__ == "__main__":
+    main()

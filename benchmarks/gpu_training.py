@@ -170,7 +170,7 @@ def _step_table(results: dict[Case, Measured]) -> list[str]:
 
 def _pipeline(images: Path | None, results: dict[Case, Measured]) -> list[str]:
     case = CASES[0]
-    return pipeline_table(images, case, results[case].aligned) if case in results else []
+    return pipeline_table(images, case) if case in results else []
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""How fast images are read, beside a plain Pillow loop; how that grows with threads; and what the cache saves.
+"""How fast images are read, beside a plain Pillow loop; how that grows with threads; and what keeping them saves.
 
-    python benchmarks/loading.py [--quick] [--images N]
+    python benchmarks/loading.py [--quick] [--images N] [--only-augmented]
 
 Reads Office-31 (the folder named by SOHOT_OFFICE31) where it is there, and large
 photographs that it makes. Every comparison is a ratio within one run, measured in turns: rates per core by processor
@@ -25,8 +25,9 @@ import torch
 from PIL import Image
 from timing import table
 from torch import nn
+from trunk_cache import make_images
 
-from sohot.data import InputSpec, LabelledImages, iter_batches
+from sohot.data import AugmentedImages, InputSpec, LabelledImages, iter_batches
 from sohot.data.datasets import open_dataset
 from sohot.data.protocols import paper_split
 from sohot.data.readers import read_item
@@ -151,6 +152,51 @@ def cached(images: LabelledImages) -> tuple[list[str], float]:
     return table(["epoch", "images/s here"], rows), first / second
 
 
+def augmented(images: LabelledImages, rounds: int, most: int) -> tuple[list[str], str]:
+    """Random crops of images that are decoded anew in each epoch, and of those that were decoded once."""
+    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0)).split(BATCH)
+
+    def epoch(inputs: AugmentedImages) -> None:
+        for rows in order:
+            inputs.batch(rows)
+
+    rows, said = [], []
+    for workers in [count for count in (1, 2, 4, 8) if count <= most]:
+        once = AugmentedImages(images, SPEC, lambda: float("inf"), workers)
+        anew = AugmentedImages(images, SPEC, lambda: 0.0, workers)
+        taken = measure(
+            {
+                "anew": partial(epoch, anew),
+                "once": partial(epoch, once),
+                "first": lambda workers=workers: epoch(AugmentedImages(images, SPEC, lambda: float("inf"), workers)),
+            },
+            rounds,
+        )
+        wall = [taken["anew"][1] / taken[name][1] for name in ("once", "first")]
+        per_core = [taken["anew"][0] / taken[name][0] for name in ("once", "first")]
+        rates = [f"{len(images) / taken[name][1]:.0f}" for name in ("anew", "once")]
+        rows.append([str(workers), *rates, *(f"{ratio:.2f}" for ratio in (wall[0], per_core[0], wall[1], per_core[1]))])
+        said.append(f"{workers}: {per_core[0]:.2f}")
+    header = [
+        "threads",
+        "images/s here: anew",
+        "once",
+        "rate, once / anew",
+        "per core",
+        "first epoch / anew",
+        "per core",
+    ]
+    return table(header, rows), f"per core, augmented, decoded once / anew, by threads: {', '.join(said)}"
+
+
+def augmented_report(rounds: int, most: int) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        lines, said = augmented(make_images(Path(folder), 128), rounds, most)
+    title = "## Augmented: made photographs, 400 × 300, 128 images"
+    words = "Random crops and mirroring, as with `--augment`: each image decoded anew for each epoch, or once and kept."
+    return ["", title, "", words, "", *lines, "", said]
+
+
 def office(count: int) -> LabelledImages | None:
     if not OFFICE31.is_dir():
         return None
@@ -173,9 +219,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few images and rounds; not saved")
     parser.add_argument("--images", type=int, default=200, help="how many images of Office-31")
+    parser.add_argument("--only-augmented", action="store_true", help="print that part alone; not saved")
     arguments = parser.parse_args()
     rounds, most = (2, 2) if arguments.quick else (6, len(os.sched_getaffinity(0)))
     torch.set_num_threads(1)
+    if arguments.only_augmented:
+        print("\n".join(augmented_report(rounds, most)))
+        return
     report = [
         "# Reading images on a CPU",
         "",
@@ -195,6 +245,7 @@ def main() -> None:
             epochs, saved = cached(images)
             report += ["", f"## {title}, {len(images)} images", "", *lines, "", *grown, "", *epochs, ""]
             report += [f"{said}  {growing}  second epoch: {saved:.0f} times the first"]
+    report += augmented_report(rounds, most)
     print("\n".join(report))
     if not arguments.quick:
         RESULTS.write_text("\n".join(report) + "\n", encoding="utf-8")

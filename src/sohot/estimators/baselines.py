@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if  # type: ignore[import-unt
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
-from ..functional.checks import check_choice
+from ..functional.plain_checks import check_choice
 from .domains import Features, Labels, TrainingRows, divide
 
 TRAINS_ON = ("source", "target", "both")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from ..data.protocols.paper import PAPER
-from ..functional.checks import check_choice
+from ..functional.plain_checks import check_choice
 from ..runs.config import RunConfig
 from ..training.settings import FitSettings
 from .cell import relevant_settings

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..functional.checks import check_count
+from ..functional.plain_checks import check_count
 from ..training import FitResult, method
 from .demo_file import save_demo
 from .demo_text import describe

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..data.digits import font_digits, handwritten_digits
-from ..functional.checks import check_choice
+from ..functional.plain_checks import check_choice
 
 NUM_CLASSES = 10
 SHOTS = 3

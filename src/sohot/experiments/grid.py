@@ -12,7 +12,7 @@ from typing import Any
 from .._files import write_atomically
 from ..data import dataset_names
 from ..data.protocols import PROTOCOLS
-from ..functional.checks import check_choice
+from ..functional.plain_checks import check_choice
 from ..runs.candidates import AUTO
 from ..runs.presets import PAPER
 from ..training import method

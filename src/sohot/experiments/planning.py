@@ -10,7 +10,7 @@ from typing import Any
 
 from ..data import DataSet
 from ..data.protocols.paper import paper_numbers
-from ..functional.checks import check_choice
+from ..functional.plain_checks import check_choice
 from ..runs import RunConfig
 from ..streams.own import is_own
 from ..streams.registry import find_builder

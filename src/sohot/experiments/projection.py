@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..functional.checks import check_choice, check_features, check_finite
+from ..functional.checks import check_features, check_finite
+from ..functional.plain_checks import check_choice
 
 if TYPE_CHECKING:
     Plane = NDArray[np.float32]

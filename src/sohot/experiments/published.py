@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import PurePath
 from typing import Any
 
-from ..functional.checks import check_choice
+from ..functional.plain_checks import check_choice
 
 if sys.version_info >= (3, 11):
     import tomllib

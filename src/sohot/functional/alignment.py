@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from .autograd import weighted_distances
-from .checks import check_choice, check_label_range, check_labels, check_orders, check_pair
+from .checks import check_label_range, check_labels, check_pair
 from .fused import fused_alignment, is_usable
 from .gram import signed_gram
+from .plain_checks import check_choice, check_orders
 from .terms import ESTIMATORS, check_weights, constant_weights, term_shares, term_weights
 
 

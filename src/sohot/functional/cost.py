@@ -2,7 +2,7 @@
 
 from math import comb
 
-from .checks import check_order
+from .plain_checks import check_order
 
 
 def unique_coefficients(num_features: int, order: int) -> int:

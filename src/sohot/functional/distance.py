@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 
 from .autograd import weighted_distances
-from .checks import check_choice, check_finite, check_order, check_pair
+from .checks import check_finite, check_pair
 from .cost import explicit_is_cheaper
+from .plain_checks import check_choice, check_order
 from .scatter import scatter_tensor
 
 METHODS = ("gram", "explicit", "auto")

@@ -6,7 +6,8 @@ They grow as d^r, so this is for few features, for order 2, and for checking the
 import torch
 from torch import Tensor
 
-from .checks import check_features, check_order
+from .checks import check_features
+from .plain_checks import check_order
 
 MOST_COEFFICIENTS = 2**31
 """An explicit tensor of more coefficients than this (8 GiB in float32) is refused with advice."""

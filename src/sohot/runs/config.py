@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from ..functional.checks import check_choice
+from ..functional.plain_checks import check_choice
 from ..streams.own import is_own
 from ..streams.registry import backbone_names
 from ..training.settings import FitSettings

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from ..functional.checks import check_choice
+from ..functional.plain_checks import check_choice
 from ..training.checkpoint import checkpoint_folders
 from ..training.errors import RankLost
 from ..training.files import write_json

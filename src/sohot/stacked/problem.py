@@ -6,7 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..functional.checks import check_count, check_features, check_finite, check_label_range, check_labels
+from ..functional.checks import check_features, check_finite, check_label_range, check_labels
+from ..functional.plain_checks import check_count
 from ..training.methods import Method
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..functional.checks import check_choice, check_features
+from ..functional.checks import check_features
+from ..functional.plain_checks import check_choice
 from . import network
 from .network import DOMAINS, Shape
 from .objective import ZETA

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from ..functional.checks import check_choice, check_count, check_not_negative
+from ..functional.plain_checks import check_choice, check_count, check_not_negative
 from ..functional.terms import ESTIMATORS
 from ..losses.alignment import FEATURE_SCALES
 from ..streams.model import HEADS, STREAMS

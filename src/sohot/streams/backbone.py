@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.input_spec import InputSpec
-from ..functional.checks import check_choice
+from ..functional.plain_checks import check_choice
 
 TAPS = ("before-relu", "after-relu", "output")
 TRAINS = ("paper", "all", "head")

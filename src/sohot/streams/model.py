@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..functional.checks import check_choice, check_count, check_not_negative
+from ..functional.plain_checks import check_choice, check_count, check_not_negative
 from .backbone import Backbone
 from .freezing import FrozenTrunk, Tail
 from .norm_bound import bound_norm

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..functional.checks import check_choice
+from ..functional.plain_checks import check_choice
 from .backbone import TAPS
 
 DROPOUTS = ("classifier", "everywhere", "none")

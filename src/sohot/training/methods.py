@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..functional.checks import check_orders
+from ..functional.plain_checks import check_orders
 
 ORDER_NAMES = {"so": 2, "to": 3, "fo": 4}
 """Second, third and fourth order."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ...functional.checks import check_choice
+from ...functional.plain_checks import check_choice
 from ..idx import read_idx
 from ..labelled import LabelledImages
 from ..names import printable

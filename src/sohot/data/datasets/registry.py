@@ -7,7 +7,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
-from ...functional.checks import check_choice
+from ...functional.plain_checks import check_choice
 from .class_table import ClassTable
 from .dataset import DataSet
 from .digits_files import open_digits

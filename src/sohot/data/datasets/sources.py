@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ...functional.checks import check_choice
+from ...functional.plain_checks import check_choice
 from ..fetch import Download
 
 

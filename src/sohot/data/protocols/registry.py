@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
-from ...functional.checks import check_choice
+from ...functional.plain_checks import check_choice
 from ..datasets import DataSet
 from .folds import folds_split
 from .k_shot import k_shot_split

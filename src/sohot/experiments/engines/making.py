@@ -1,6 +1,6 @@
 """Engines by name."""
 
-from ...functional.checks import check_choice
+from ...functional.plain_checks import check_choice
 from . import ENGINES, Engine
 from .local import LocalEngine
 

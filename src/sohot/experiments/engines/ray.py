@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...functional.checks import check_choice
+from ...functional.plain_checks import check_choice
 from ..cell import Cell
 from . import Outcome, Work, describe_error
 from .ray_cluster import connection, host_and_port, import_ray, slots

@@ -4,7 +4,7 @@ from os import PathLike
 from pathlib import Path
 
 from ..._files import write_atomically
-from ...functional.checks import check_count
+from ...functional.plain_checks import check_count
 from ...runs.gathering import Progress
 from .blocks import Page
 from .complexity_page import FILES as COMPLEXITY

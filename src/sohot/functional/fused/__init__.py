@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
-from ..checks import check_choice
+from ..plain_checks import check_choice
 from .autograd import fused_alignment
 from .layout import LARGEST_CAPACITY
 

@@ -5,15 +5,8 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from ...functional.checks import (
-    check_choice,
-    check_count,
-    check_finite,
-    check_label_range,
-    check_labels,
-    check_not_negative,
-    check_pair,
-)
+from ...functional.checks import check_finite, check_label_range, check_labels, check_pair
+from ...functional.plain_checks import check_choice, check_count, check_not_negative
 from .moments import within_class_energy
 
 FEATURE_SCALES = ("none", "initial")

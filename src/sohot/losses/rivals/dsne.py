@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from ...functional.checks import check_not_negative
+from ...functional.plain_checks import check_not_negative
 from .base import RivalLoss
 from .pairs import cross_pairs, mean_over
 

@@ -1,15 +1,24 @@
 """Adapt a classifier from a domain with many labels to one with a handful per class, by aligning class scatters."""
 
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from . import functional, losses
-from .functional import scatter_distance, scatter_tensor
-from .losses import ScatterAlignment
+from ._lazy import lazy_parts
 
 if TYPE_CHECKING:
+    from . import functional, losses
     from .estimators import SoHoTClassifier, SoHoTClassifierCV
+    from .functional import scatter_distance, scatter_tensor
+    from .losses import ScatterAlignment
+else:
+    __getattr__, __dir__ = lazy_parts(
+        __name__,
+        {
+            "estimators": ("SoHoTClassifier", "SoHoTClassifierCV"),
+            "functional": ("scatter_distance", "scatter_tensor"),
+            "losses": ("ScatterAlignment",),
+        },
+    )
 
 try:
     __version__ = version("sohot")
@@ -26,16 +35,3 @@ __all__ = [
     "scatter_distance",
     "scatter_tensor",
 ]
-
-_LAZY = {"SoHoTClassifier": ".estimators", "SoHoTClassifierCV": ".estimators"}
-"""Names that need more than torch and numpy: imported when they are first asked for."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name], __name__), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from sohot.runs import RunConfig
-from sohot.runs.launching import ENDING, PARENT, _ending, _environment, end_with_parent, record_ending
+from sohot.runs.last_words import ENDING, record_ending
+from sohot.runs.launching import PARENT, _ending, _environment, end_with_parent
 from sohot.training import RankLost
 
 LOST = {"code": 1, "sentence": "rank 0 has lost the connection", "lost": True}

@@ -4,6 +4,8 @@ from torch import nn
 
 from sohot.data.input_spec import InputSpec
 from sohot.streams import Backbone, backbone_names, create_backbone
+from sohot.streams.names import NETWORKS
+from sohot.streams.registry import _BUILDERS
 
 SPEC = InputSpec(16, (0.5,), (0.5,), 16)
 SMALL = {"lite0": 64, "alexnet": 64, "vgg16": 32, "resnet50": 64, "small-cnn": 32, "timm:resnet18": 64}
@@ -114,3 +116,7 @@ def test_all_names_are_listed():
     assert {"lite0", "alexnet", "vgg16", "resnet50", "small-cnn", "timm:NAME", "FILE.py:function"} == {
         *backbone_names()
     }
+
+
+def test_every_network_that_is_named_can_be_built():
+    assert set(NETWORKS) == set(_BUILDERS)

@@ -2,17 +2,16 @@
 
 import os
 import signal
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-import torch
 import typer
 
-from ..training.errors import CorruptCheckpoint, Interrupted, OtherVersion, PickleRefused, TrainingError
-from ..training.export import ExportError
+from ..training.errors import CorruptCheckpoint, ExportError, Interrupted, OtherVersion, PickleRefused, TrainingError
 from .output import errors
 
 FAILED, WRONG, SIGINT, SIGTERM = 1, 2, 130, 143
@@ -70,7 +69,7 @@ def _describe_failure(error: BaseException) -> tuple[int, str] | None:
         return WRONG, sentence
     if isinstance(error, (TrainingError, ExportError, ConnectionError, ModuleNotFoundError)):
         return FAILED, sentence
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+    if _is_lack_of_memory(error):
         return FAILED, f"out of memory ({sentence}); lower --batch-rows, or choose --cache disk"
     if isinstance(error, _WRONG_INPUT):
         return WRONG, sentence
@@ -83,6 +82,11 @@ def _describe_failure(error: BaseException) -> tuple[int, str] | None:
             f"unexpected {kind}: {sentence}; please report it, with what {DEBUG}=1 in front of the command shows",
         )
     return None
+
+
+def _is_lack_of_memory(error: BaseException) -> bool:
+    torch = sys.modules.get("torch")  # not imported to ask: without it there are no errors of its own
+    return isinstance(error, (MemoryError, getattr(torch, "OutOfMemoryError", MemoryError)))
 
 
 @contextmanager

@@ -5,20 +5,11 @@ from typing import Annotated
 
 import typer
 
-from ..experiments.cell import SELECTIONS
+from ..experiments.cell import SELECTIONS, TRIALS
 from ..experiments.engines import ENGINES
-from ..experiments.grid import builtin_names
-from ..experiments.planning import TRIALS
+from ..experiments.grid import COMPLEXITY, builtin_names
 from ..training.settings import ACCELERATORS
-from .experiment_run import (
-    COMPLEXITY,
-    change_grid,
-    command,
-    list_experiments,
-    run_complexity,
-    run_experiment,
-    show_plan,
-)
+from .experiment_grid import change_grid, list_experiments
 from .output import results_only
 
 _GRID, _RUN, _MACHINE = "Grid: what to compute", "Run", "Machine: where to compute"
@@ -157,11 +148,10 @@ def experiment(
     if device not in ACCELERATORS:
         raise ValueError(f"--device must be one of {', '.join(ACCELERATORS)}, got {device!r}")
     if name == COMPLEXITY:
+        from .experiment_run import run_complexity
+
         run_complexity(out or Path("experiments") / COMPLEXITY, json)
         return
-    from ..experiments.engines.making import make_engine
-    from ..experiments.running import plan_grid
-
     if frozen and engine == "ray":
         raise ValueError("--frozen trains many cells together in one process: leave --engine ray out")
     grid = change_grid(name, backbone, shifts, splits, methods, settings or [], frozen)
@@ -172,6 +162,11 @@ def experiment(
         raise ValueError(f"--data must be a folder, but {data} is a file")
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder, but {out} is a file")
+
+    from ..experiments.engines.making import make_engine  # these import torch, which a wrong option need not wait for
+    from ..experiments.running import plan_grid
+    from .experiment_run import command, run_experiment, show_plan
+
     made = make_engine(engine, workers=workers, device=device, address=address, threads=threads)
     with results_only():
         folder = out or Path("experiments") / grid.name

@@ -1,4 +1,4 @@
-"""What `sohot experiment` does: read the grid, show the plan, run it, print what came of it."""
+"""What `sohot experiment` does with a grid: show the plan, run it, print what came of it."""
 
 import math
 import shlex
@@ -11,59 +11,13 @@ import typer
 from ..experiments.cell import Cell
 from ..experiments.engines import Engine
 from ..experiments.engines.local import LocalEngine
-from ..experiments.grid import Grid, builtin_names, parse_splits, read_grid
-from ..experiments.grid_keys import shapes_features
+from ..experiments.grid import COMPLEXITY
 from ..experiments.running import GridRun, Plan, run_grid
 from ..experiments.store import Store
 from ..training import Interrupted
 from .ending import FAILED, Terminated
 from .grid_watching import duration, watch_grid
 from .output import MOST_LISTED, print_json, print_text, results_only, say
-
-COMPLEXITY = "complexity"
-
-
-def list_experiments(json: bool) -> None:
-    """Print the names and titles of the built-in experiments."""
-    titles = {name: read_grid(name).title for name in builtin_names()}
-    titles[COMPLEXITY] = "What the kernel form saves, measured and by formula; needs no data"
-    if json:
-        print_json({"experiments": titles})
-        return
-    for name, title in titles.items():
-        print_text(f"{name:<20}{title}")
-
-
-def change_grid(
-    name: str,
-    backbone: str | None,
-    shifts: str | None,
-    splits: str | None,
-    methods: str | None,
-    settings: Sequence[str],
-    frozen: bool = False,
-) -> Grid:
-    """Read a grid and change it as the command line says."""
-    fixed: dict[str, Any] = {}
-    head: dict[str, Any] = {}
-    for text in settings:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise ValueError(f"--set must read KEY=VALUE, got {text!r}")
-        of_head = frozen and not shapes_features(key.strip().replace("-", "_"))
-        (head if of_head else fixed)[key.strip()] = value.strip()
-    return read_grid(name).changed(
-        fixed,
-        head,
-        backbone=backbone,
-        shifts=_words(shifts),
-        splits=None if splits is None else parse_splits(splits),
-        methods=_words(methods),
-    )
-
-
-def _words(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def command(context: typer.Context) -> str:

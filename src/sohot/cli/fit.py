@@ -9,19 +9,14 @@ from typing import Any, get_type_hints
 
 import typer
 
-from ..runs import RunConfig, fit_run, read_config
+from ..runs import RunConfig, read_config
 from ..runs.candidates import AUTO, is_auto
-from ..runs.launching import end_with_parent, launch, needs_launch
+from ..runs.file_names import CONFIG
 from ..runs.options import flag, kinds_of
-from ..runs.pipeline import CONFIG
 from ..runs.presets import explain_paper, is_paper, resolve_paper
-from ..runs.selection import require_one_device
-from ..runs.selection_file import read_asked
 from ..training import Interrupted
-from ..training.ranks import Ranks
 from .ending import Ended
 from .output import percent, print_accuracy, print_json, print_text, results_only, say
-from .watching import TerminalWatcher, bar
 
 _READ = (int, float, bool, str, Path)
 _HELP = """Adapt an image classifier from a source domain to a target domain with few labels.
@@ -46,6 +41,13 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     if is_paper(resolved):
         resolved = resolve_paper(resolved, asked)
         say(explain_paper(resolved))
+
+    from ..runs import fit_run  # these import torch, which a wrong option need not wait for
+    from ..runs.launching import end_with_parent, launch, needs_launch
+    from ..runs.selection import require_one_device
+    from ..training.ranks import Ranks
+    from .watching import TerminalWatcher, bar
+
     if is_auto(resolved):
         require_one_device(resolved)
     if needs_launch(resolved):

@@ -1,18 +1,42 @@
 """Images on disk and in memory: folders, choice of labelled ones, batches."""
 
-from .augment import AugmentedImages
-from .batches import BalancedBatches
-from .check import CheckReport, check_dataset
-from .datasets import DataSet, dataset_names, open_dataset, read_class_table
-from .decode import UnreadableImage, read_image
-from .digits import font_digits, handwritten_digits
-from .folders import ClassMismatchError, FolderScan, common_classes, scan_folder
-from .input_spec import InputSpec
-from .labelled import LabelledImages
-from .loading import ImageInputs, iter_batches, load_batch
-from .shots import short_classes, take_shots
-from .transforms import to_tensor
-from .walk import LeftOut
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy_parts
+
+if TYPE_CHECKING:
+    from .augment import AugmentedImages
+    from .batches import BalancedBatches
+    from .check import CheckReport, check_dataset
+    from .datasets import DataSet, dataset_names, open_dataset, read_class_table
+    from .decode import UnreadableImage, read_image
+    from .digits import font_digits, handwritten_digits
+    from .folders import ClassMismatchError, FolderScan, common_classes, scan_folder
+    from .input_spec import InputSpec
+    from .labelled import LabelledImages
+    from .loading import ImageInputs, iter_batches, load_batch
+    from .shots import short_classes, take_shots
+    from .transforms import to_tensor
+    from .walk import LeftOut
+else:
+    __getattr__, __dir__ = lazy_parts(
+        __name__,
+        {
+            "augment": ("AugmentedImages",),
+            "batches": ("BalancedBatches",),
+            "check": ("CheckReport", "check_dataset"),
+            "datasets": ("DataSet", "dataset_names", "open_dataset", "read_class_table"),
+            "decode": ("UnreadableImage", "read_image"),
+            "digits": ("font_digits", "handwritten_digits"),
+            "folders": ("ClassMismatchError", "FolderScan", "common_classes", "scan_folder"),
+            "input_spec": ("InputSpec",),
+            "labelled": ("LabelledImages",),
+            "loading": ("ImageInputs", "iter_batches", "load_batch"),
+            "shots": ("short_classes", "take_shots"),
+            "transforms": ("to_tensor",),
+            "walk": ("LeftOut",),
+        },
+    )
 
 __all__ = [
     "AugmentedImages",

@@ -14,6 +14,9 @@ RESULTS_VERSION = 1
 
 SELECTIONS = ("none", "cv", "validation")
 
+TRIALS = 20
+"""Settings tried per cell where they are chosen."""
+
 _ALIGNMENT = ("orders", "sigma1", "sigma2", "estimator", "feature_scale")
 _CLASS_WEIGHTS = ("alpha1", "alpha2", "zeta_lr")
 _OF_RIVALS = ("rival_weight", "margin", "temperature")

@@ -23,6 +23,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore] # what became tomllib
 
+COMPLEXITY = "complexity"
+"""Name of the one experiment that is no grid."""
+
 FIGURES = ("zeta", "shots", "sigma", "curves", "confusion")
 _METHODS = "method_settings"  # in the file, tables such as [method.so]
 _BUILTIN = files("sohot.experiments") / "builtin"
@@ -168,7 +171,7 @@ def read_grid(name_or_file: str | Path) -> Grid:
     if file.suffix != ".toml" and not file.is_file():
         near = get_close_matches(text, builtin_names(), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        known = ", ".join([*builtin_names(), "complexity"])
+        known = ", ".join([*builtin_names(), COMPLEXITY])
         raise ValueError(f"there is no experiment {text!r}{hint} Known are {known}, or give a TOML file")
     try:
         content = file.read_text(encoding="utf-8")

@@ -12,15 +12,14 @@ from ..data import DataSet
 from ..data.protocols.paper import paper_numbers
 from ..functional.plain_checks import check_choice
 from ..runs import RunConfig
-from ..streams.own import is_own
+from ..streams.names import is_own
 from ..streams.registry import find_builder
 from ..training import FitSettings, method
-from .cell import SELECTIONS, Cell, relevant_settings
+from .cell import SELECTIONS, TRIALS, Cell, relevant_settings
 from .frozen_settings import frozen_combinations, frozen_space
 from .grid import Grid
 from .grid_keys import SETTINGS
 
-TRIALS = 20
 SIGMAS = [0.01, 0.03, 0.1, 0.3, 1.0]
 RATES = [3e-4, 1e-3, 3e-3, 1e-2]
 

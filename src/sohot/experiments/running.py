@@ -10,11 +10,11 @@ from typing import Any
 
 from ..data import open_dataset
 from ..runs.gathering import Progress
-from .cell import Cell
+from .cell import TRIALS, Cell
 from .engines import Engine, Outcome, Work
 from .frozen import FrozenEngine
 from .grid import Grid, write_grid
-from .planning import TRIALS, cells
+from .planning import cells
 from .preparing import prepare
 from .run_cell import Where, run_cell
 from .store import Store

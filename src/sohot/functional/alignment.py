@@ -8,10 +8,11 @@ from torch import Tensor
 
 from .autograd import weighted_distances
 from .checks import check_label_range, check_labels, check_pair
+from .choices import ESTIMATORS
 from .fused import fused_alignment, is_usable
 from .gram import signed_gram
 from .plain_checks import check_choice, check_orders
-from .terms import ESTIMATORS, check_weights, constant_weights, term_shares, term_weights
+from .terms import check_weights, constant_weights, term_shares, term_weights
 
 
 class Alignment(NamedTuple):

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from .grouping import class_counts
 
-ESTIMATORS = ("plugin", "unbiased")
-
 
 def term_weights(sigma2: float, sigma1: Sequence[float]) -> tuple[float, ...]:
     """Weights that are the same for all classes: σ2 for the means, then each σ1 / number of orders."""

@@ -6,14 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from ..functional.alignment import Alignment, scatter_alignment
+from ..functional.choices import ESTIMATORS
 from ..functional.plain_checks import check_choice, check_count, check_not_negative, check_orders
-from ..functional.terms import ESTIMATORS, constant_weights, term_shares, term_weights
+from ..functional.terms import constant_weights, term_shares, term_weights
+from .choices import CLASS_WEIGHTS, FEATURE_SCALES, SCOPES
 from .class_weights import ClassWeights, closed_form_weight, weight_penalty
 from .sources import Batch, join, one_source, several_sources
-
-SCOPES = ("class", "marginal")
-CLASS_WEIGHTS = ("learned", "closed-form")
-FEATURE_SCALES = ("none", "initial", "unit")
 
 Parts = dict[str, Tensor]
 

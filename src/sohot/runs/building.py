@@ -8,7 +8,8 @@ from typing import Any
 
 from ..data.input_spec import InputSpec
 from ..streams import Backbone, TwoStreams, create_backbone
-from ..streams.own import find_function, is_own
+from ..streams.names import is_own
+from ..streams.own import find_function
 from ..training.randomness import reproducible
 from .config import RunConfig
 

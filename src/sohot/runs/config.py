@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from ..functional.plain_checks import check_choice
-from ..streams.own import is_own
-from ..streams.registry import backbone_names
+from ..streams.names import backbone_names, is_own
 from ..training.settings import FitSettings
 from .options import convert, flag, option
 

@@ -6,8 +6,8 @@ from typing import Any
 from ..training.checkpoint import checkpoint_folders, read_description
 from .config import RunConfig
 from .config_file import read_config
+from .file_names import CONFIG, DESCRIPTION
 from .loading import read_report
-from .pipeline import CONFIG, DESCRIPTION
 from .reporting import command
 from .selection_file import SELECTION
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..data.names import printable
 from ..training.files import write_atomically
-from .classify import Prediction
+from .classifying import Prediction
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

@@ -22,18 +22,16 @@ import torch
 
 from ..functional.plain_checks import check_choice
 from ..training.checkpoint import checkpoint_folders
-from ..training.errors import RankLost
-from ..training.files import write_json
-from ..training.ranks import lost_connection
 from ..training.settings import STRATEGIES
 from .config import RunConfig
 from .config_file import write_config
+from .file_names import CONFIG
+from .last_words import ENDING
 from .options import flag
 from .training_inputs import choose_device
 
-CONFIG = "config.toml"
-ENDING, PARENT = "SOHOT_ENDING", "SOHOT_PARENT"
-"""Environment of a process that was started here: where it says how it ended, and who started it."""
+PARENT = "SOHOT_PARENT"
+"""Environment of a process that was started here: who started it."""
 
 GRACE = 10.0
 """Seconds that the other ranks have to end by themselves once one has failed."""
@@ -73,16 +71,6 @@ def launch(config: RunConfig) -> Ending:
                 rank.process.kill()
                 rank.process.wait()
         return _ending(ranks, config)
-
-
-def record_ending(code: int, sentence: str, error: BaseException) -> bool:
-    """Leave the end of this process to the one that started it; False if that was somebody else."""
-    file = os.environ.get(ENDING)
-    if file is None:
-        return False
-    lost = isinstance(error, RankLost) or lost_connection(error) or lost_connection(error.__cause__)
-    write_json(Path(file), {"code": code, "sentence": sentence, "lost": lost})
-    return True
 
 
 def end_with_parent() -> None:

@@ -24,6 +24,7 @@ from .candidates import candidate_configs, is_auto
 from .choice import Choice
 from .config import RunConfig
 from .config_file import write_config
+from .file_names import CONFIG, DESCRIPTION
 from .gathering import Progress, RunData, add_test, digest_names, gather, gather_training
 from .presets import explain_paper, is_paper, resolve_paper
 from .reporting import REPORT, make_report
@@ -33,7 +34,6 @@ from .shared_inputs import SharedInputs
 from .testing import accuracy_on
 from .training_inputs import cache_folder, choose_device
 
-CONFIG, DESCRIPTION = "config.toml", "run.json"
 OWN = {CONFIG, REPORT, DESCRIPTION, SELECTION, "cache", "checkpoints", "log.csv", "tensorboard", ".lock"}
 
 StepWatcher = Callable[[dict[str, float]], None]

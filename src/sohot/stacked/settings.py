@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from ..functional.choices import ESTIMATORS
 from ..functional.plain_checks import check_choice, check_count, check_not_negative
-from ..functional.terms import ESTIMATORS
-from ..losses.alignment import FEATURE_SCALES
-from ..streams.model import HEADS, STREAMS
+from ..losses.choices import FEATURE_SCALES
+from ..streams.choices import HEADS, STREAMS
 from ..training.methods import Method, method
 from ..training.settings import OPTIMIZERS, SCHEDULES
 

@@ -7,9 +7,7 @@ from torch import Tensor, nn
 
 from ..data.input_spec import InputSpec
 from ..functional.plain_checks import check_choice
-
-TAPS = ("before-relu", "after-relu", "output")
-TRAINS = ("paper", "all", "head")
+from .choices import TAPS, TRAINS
 
 
 class Backbone(nn.Module):

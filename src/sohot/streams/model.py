@@ -8,15 +8,12 @@ from torch import Tensor, nn
 
 from ..functional.plain_checks import check_choice, check_count, check_not_negative
 from .backbone import Backbone
+from .choices import BATCH_NORMS, HEADS, STREAMS
 from .freezing import FrozenTrunk, Tail
 from .norm_bound import bound_norm
 from .parts import BOTH, DOMAINS, Parts, key_of
 from .target import TargetClassifier
 from .tying import tie
-
-STREAMS = ("shared", "separate")
-HEADS = ("shared", "coupled")
-BATCH_NORMS = ("auto", "fixed", "moving")
 
 
 class StreamOutput(NamedTuple):

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..functional.plain_checks import check_choice
-from .backbone import TAPS
-
-DROPOUTS = ("classifier", "everywhere", "none")
+from .choices import DROPOUTS, TAPS
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,6 @@ from .weights import fill, read_weights
 CLASSIFIERS = ("fc", "classifier", "head", "heads", "_fc", "last_linear")
 
 
-def is_own(name: str) -> bool:
-    """Whether a backbone's name has the form FILE.py:function.
-
-    >>> is_own("nets/mine.py:small"), is_own("timm:resnet18")
-    (True, False)
-    """
-    return name.rpartition(":")[0].endswith(".py")
-
-
 def build_own(options: BackboneOptions) -> Backbone:
     """Call the function and make a backbone of what it returns.
 

@@ -6,11 +6,12 @@ from pathlib import Path
 from .backbone import Backbone
 from .fc7 import build_alexnet, build_vgg16
 from .lite0 import build_lite0
+from .names import PREFIX, backbone_names, is_own
 from .options import BackboneOptions
-from .own import build_own, is_own
+from .own import build_own
 from .resnet import build_resnet50
 from .small_cnn import build_small_cnn
-from .timm_models import PREFIX, build_timm
+from .timm_models import build_timm
 
 Builder = Callable[[BackboneOptions], Backbone]
 
@@ -21,15 +22,6 @@ _BUILDERS: dict[str, Builder] = {
     "resnet50": build_resnet50,
     "small-cnn": build_small_cnn,
 }
-
-
-def backbone_names() -> list[str]:
-    """List the forms of name that `create_backbone` understands.
-
-    >>> backbone_names()
-    ['lite0', 'alexnet', 'vgg16', 'resnet50', 'small-cnn', 'timm:NAME', 'FILE.py:function']
-    """
-    return [*_BUILDERS, f"{PREFIX}NAME", "FILE.py:function"]
 
 
 def create_backbone(

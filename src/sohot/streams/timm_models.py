@@ -10,10 +10,9 @@ from .._torchvision import import_torchvision
 from ..data.input_spec import INTERPOLATIONS, InputSpec
 from .backbone import Backbone
 from .looking import from_network
+from .names import PREFIX
 from .options import BackboneOptions
 from .weights import download, fill, read_weights
-
-PREFIX = "timm:"
 
 
 def build_timm(options: BackboneOptions) -> Backbone:

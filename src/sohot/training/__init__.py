@@ -1,17 +1,48 @@
 """Training: methods by name, the fit loop with its checkpoints and logs, evaluation and export."""
 
-from .checkpoint import Checkpoint
-from .errors import ChangedRun, CheckpointError, Diverged, Interrupted, RankLost, TrainingError
-from .evaluation import Evaluation, evaluate, wilson_interval
-from .export import ExportError, export_onnx
-from .fit import FitResult, fit
-from .inputs import Batches, Inputs, TensorInputs
-from .methods import METHOD_NAMES, RIVAL_NAMES, Method, method
-from .objective import Objective
-from .prediction import predict_logits
-from .progress import RichProgress
-from .run_folder import load_run
-from .settings import FitSettings
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy_parts
+
+if TYPE_CHECKING:
+    from .checkpoint import Checkpoint
+    from .errors import ChangedRun, CheckpointError, Diverged, ExportError, Interrupted, RankLost, TrainingError
+    from .evaluation import Evaluation, evaluate, wilson_interval
+    from .export import export_onnx
+    from .fitting import FitResult, fit
+    from .inputs import Batches, Inputs, TensorInputs
+    from .methods import METHOD_NAMES, RIVAL_NAMES, Method, method
+    from .objective import Objective
+    from .prediction import predict_logits
+    from .progress import RichProgress
+    from .run_folder import load_run
+    from .settings import FitSettings
+else:
+    __getattr__, __dir__ = lazy_parts(
+        __name__,
+        {
+            "checkpoint": ("Checkpoint",),
+            "errors": (
+                "ChangedRun",
+                "CheckpointError",
+                "Diverged",
+                "ExportError",
+                "Interrupted",
+                "RankLost",
+                "TrainingError",
+            ),
+            "evaluation": ("Evaluation", "evaluate", "wilson_interval"),
+            "export": ("export_onnx",),
+            "fitting": ("FitResult", "fit"),
+            "inputs": ("Batches", "Inputs", "TensorInputs"),
+            "methods": ("METHOD_NAMES", "RIVAL_NAMES", "Method", "method"),
+            "objective": ("Objective",),
+            "prediction": ("predict_logits",),
+            "progress": ("RichProgress",),
+            "run_folder": ("load_run",),
+            "settings": ("FitSettings",),
+        },
+    )
 
 __all__ = [
     "METHOD_NAMES",

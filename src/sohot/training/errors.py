@@ -1,4 +1,4 @@
-"""How a training run ends other than by being done; each message is one clear sentence."""
+"""How training or export ends other than by being done; each message is one clear sentence."""
 
 
 class TrainingError(RuntimeError):
@@ -43,3 +43,7 @@ class OtherVersion(CheckpointError):  # noqa: N818
 
 class ChangedRun(ValueError):  # noqa: N818
     """A run folder holds another run than the one asked for."""
+
+
+class ExportError(RuntimeError):
+    """The model could not be exported, or the exported file does not do what the model does."""

@@ -11,15 +11,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from .errors import ExportError
+
 TOLERANCE = 1e-4
 """Largest difference from PyTorch, relative to the largest logit where that exceeds 1."""
 
 _BATCHES = (1, 5)  # neither is the one the model is traced with
 _LARGEST = 2**31 - 1  # protobuf holds no more in one file
-
-
-class ExportError(RuntimeError):
-    """The model could not be exported, or the exported file does not do what the model does."""
 
 
 class ImageSize(Protocol):

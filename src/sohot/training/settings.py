@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from ..functional.choices import ESTIMATORS
 from ..functional.plain_checks import check_choice, check_count, check_not_negative
-from ..functional.terms import ESTIMATORS
-from ..losses.alignment import FEATURE_SCALES
+from ..losses.choices import FEATURE_SCALES
 from .methods import Method, method
 
 OPTIMIZERS = ("sgd", "adamw")

@@ -11,8 +11,8 @@ from torch import Tensor
 from ...data import LabelledImages, iter_batches
 from ...runs import LoadedRun, RunConfig, RunData, gather, read_config
 from ...runs.building import build_model
+from ...runs.file_names import CONFIG
 from ...runs.gathering import Progress, digest_names
-from ...runs.pipeline import CONFIG
 from ...streams import TwoStreams
 
 LOOKED_AT = 240

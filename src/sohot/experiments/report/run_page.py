@@ -11,8 +11,8 @@ from ... import __version__
 from ...data.names import printable
 from ...runs.config_file import read_config
 from ...runs.describing import describe_run
+from ...runs.file_names import CONFIG, DESCRIPTION
 from ...runs.gathering import Progress
-from ...runs.pipeline import CONFIG, DESCRIPTION
 from ...training import method
 from ...training.checkpoint import checkpoint_folders, read_description
 from ...training.csv_log import read_csv_log

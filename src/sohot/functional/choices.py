@@ -1,0 +1,3 @@
+"""What the functions on tensors offer by name, without torch: settings and the command line only need the names."""
+
+ESTIMATORS = ("plugin", "unbiased")

@@ -1,0 +1,22 @@
+"""Names of backbones, without torch: the command line and configurations name networks long before one is built."""
+
+NETWORKS = ("lite0", "alexnet", "vgg16", "resnet50", "small-cnn")
+PREFIX = "timm:"
+
+
+def backbone_names() -> list[str]:
+    """List the forms of name that `create_backbone` understands.
+
+    >>> backbone_names()
+    ['lite0', 'alexnet', 'vgg16', 'resnet50', 'small-cnn', 'timm:NAME', 'FILE.py:function']
+    """
+    return [*NETWORKS, f"{PREFIX}NAME", "FILE.py:function"]
+
+
+def is_own(name: str) -> bool:
+    """Whether a backbone's name has the form FILE.py:function.
+
+    >>> is_own("nets/mine.py:small"), is_own("timm:resnet18")
+    (True, False)
+    """
+    return name.rpartition(":")[0].endswith(".py")

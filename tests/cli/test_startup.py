@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import python_path
+from command_line import Domains, python_path
 
 HEAVY = {
     "lightning",
@@ -73,6 +73,7 @@ def test_help_and_lists_do_not_wait_for_torch(command: str, tmp_path: Path) -> N
         ("fit --steps many", "Invalid value for '--steps'"),
         ("fit --shots 0", "--shots must be at least 1, got 0"),
         ("fit --config none.toml", "there is no such file"),
+        ("info nothing", "there is no such run folder"),
         ("evaluate", "Missing argument 'RUN'"),
         ("data check nonsense .", "must be one of"),
         ("experiment nonsense", "there is no experiment 'nonsense'"),
@@ -84,4 +85,11 @@ def test_a_wrong_call_is_refused_before_torch_is_there(command: str, sentence: s
     code, said, heavy = call(*command.split(), cwd=tmp_path)
     assert code == 2
     assert sentence in said
+    assert not heavy
+
+
+def test_what_a_run_is_can_be_told_without_torch(trained: tuple[Path, Domains], tmp_path: Path) -> None:
+    code, said, heavy = call("info", str(trained[0]), "--json", cwd=tmp_path)
+    assert code == 0
+    assert '"state": "finished' in said
     assert not heavy

@@ -9,12 +9,8 @@ import pytest
 import torch
 
 from sohot.training import CheckpointError
-from sohot.training.checkpoint import (
-    checkpoint_folders,
-    latest_checkpoint,
-    load_checkpoint,
-    save_checkpoint,
-)
+from sohot.training.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
+from sohot.training.descriptions import checkpoint_folders
 from sohot.training.errors import CorruptCheckpoint, OtherVersion, PickleRefused
 
 TENSORS = {"model": {"w": torch.arange(6.0).reshape(2, 3), "n": torch.tensor(3)}, "optimizer": {}}

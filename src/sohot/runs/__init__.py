@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from .config_file import read_config
     from .gathering import RunData, gather
     from .labels_csv import predictions_csv, write_predictions
-    from .loading import LoadedRun, images_for, open_run, read_report
+    from .loading import LoadedRun, images_for, open_run
     from .onnx import export_run
     from .pipeline import Watcher, fit_run
+    from .reporting import read_report
     from .testing import accuracy_on
 else:
     __getattr__, __dir__ = lazy_parts(
@@ -23,9 +24,10 @@ else:
             "config_file": ("read_config",),
             "gathering": ("RunData", "gather"),
             "labels_csv": ("predictions_csv", "write_predictions"),
-            "loading": ("LoadedRun", "images_for", "open_run", "read_report"),
+            "loading": ("LoadedRun", "images_for", "open_run"),
             "onnx": ("export_run",),
             "pipeline": ("Watcher", "fit_run"),
+            "reporting": ("read_report",),
             "testing": ("accuracy_on",),
         },
     )

@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from ..training.checkpoint import checkpoint_folders, read_description
+from ..training.descriptions import checkpoint_folders, read_description
 from .config import RunConfig
 from .config_file import read_config
 from .file_names import CONFIG, DESCRIPTION
-from .loading import read_report
-from .reporting import command
+from .reporting import command, read_report
 from .selection_file import SELECTION
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from ..functional.plain_checks import check_choice
-from ..training.checkpoint import checkpoint_folders
+from ..training.descriptions import checkpoint_folders
 from ..training.settings import STRATEGIES
 from .config import RunConfig
 from .config_file import write_config

@@ -1,6 +1,5 @@
 """A finished run, loaded to be used: the checkpoint holds everything."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ from ..data.names import enumerate_words
 from ..data.walk import LeftOut
 from ..streams import TwoStreams
 from ..training import CheckpointError, load_run
-from ..training.checkpoint import checkpoint_folders
+from ..training.descriptions import checkpoint_folders
 from .building import rebuild_model
 from .gathering import Progress
-from .reporting import REPORT
 
 
 @dataclass(frozen=True)
@@ -115,15 +113,3 @@ def images_for(
     if not len(images):
         raise ValueError(f"{folder} holds no image of a class that the run knows")
     return images, found.left_out, notes
-
-
-def read_report(folder: Path) -> dict[str, Any] | None:
-    """Read the report of a finished run; None if there is none."""
-    file = folder / REPORT
-    if not file.is_file():
-        return None
-    try:
-        report: dict[str, Any] = json.loads(file.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{file} is damaged: {error}") from None
-    return report

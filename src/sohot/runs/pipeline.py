@@ -13,7 +13,7 @@ import torch
 from ..streams import TwoStreams
 from ..streams.registry import find_builder
 from ..training import ChangedRun, FitSettings, fit
-from ..training.checkpoint import read_description
+from ..training.descriptions import read_description
 from ..training.fabric import make_fabric
 from ..training.files import write_json
 from ..training.ranks import Ranks, parting

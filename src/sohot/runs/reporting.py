@@ -1,15 +1,31 @@
 """The report of a finished run, and the command that repeats it."""
 
+import json
 import math
 import shlex
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ..training import FitResult, FitSettings
 from .config import RunConfig
-from .gathering import RunData
 from .options import flag
 
+if TYPE_CHECKING:  # a report is also read where nothing is trained
+    from ..training import FitResult, FitSettings
+    from .gathering import RunData
+
 REPORT = "report.json"
+
+
+def read_report(folder: Path) -> dict[str, Any] | None:
+    """Read the report of a finished run; None if there is none."""
+    file = folder / REPORT
+    if not file.is_file():
+        return None
+    try:
+        report: dict[str, Any] = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged: {error}") from None
+    return report
 
 
 def command(config: RunConfig, out: str) -> str:
@@ -28,9 +44,9 @@ def command(config: RunConfig, out: str) -> str:
 
 def make_report(
     config: RunConfig,
-    data: RunData,
-    settings: FitSettings,
-    result: FitResult,
+    data: "RunData",
+    settings: "FitSettings",
+    result: "FitResult",
     accuracy: dict[str, Any] | None,
     seconds: float,
     selection: dict[str, Any] | None = None,

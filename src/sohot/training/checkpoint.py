@@ -4,9 +4,7 @@ A checkpoint is written into a hidden folder, brought to the disk, and renamed. 
 written; it lists every other file with its size and checksum, so that damage is noticed before anything is loaded.
 """
 
-import json
 import os
-import re
 import shutil
 import warnings
 import zlib
@@ -20,14 +18,11 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
-from .errors import CheckpointError, CorruptCheckpoint, OtherVersion, PickleRefused
+from .descriptions import FORMAT, checkpoint_folders, read_description
+from .errors import CheckpointError, CorruptCheckpoint, PickleRefused
 from .files import remove_folder, sync_folder, to_json, write_bytes
 
-FORMAT = 1
-"""Number of the format; another one is refused."""
-
 DESCRIPTION = "checkpoint.json"
-_NAME = re.compile(r"step-(\d+)")
 _PICKLE_SUFFIXES = {".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin", ".joblib"}
 _PICKLE_HEADS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"PK\x03\x04")  # pickles, and torch's zip of one
 
@@ -83,14 +78,6 @@ def save_checkpoint(root: Path, step: int, tensors: Tensors, description: Mappin
     return final
 
 
-def checkpoint_folders(root: Path) -> list[Path]:
-    """List the checkpoints in a folder, the newest first."""
-    if not root.is_dir():
-        return []
-    found = [(int(match[1]), path) for path in root.iterdir() if (match := _NAME.fullmatch(path.name))]
-    return [path for _, path in sorted(found, reverse=True)]
-
-
 def latest_checkpoint(root: Path) -> Checkpoint | None:
     """Load the newest checkpoint that is whole; None if there are none.
 
@@ -121,25 +108,6 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptCheckpoint(f"{folder / DESCRIPTION} is damaged: {error!r}") from error
     return Checkpoint(folder, step, tensors, description)
-
-
-def read_description(file: Path) -> dict[str, Any]:
-    """Read the JSON file of a checkpoint or a run and check its format."""
-    try:
-        description = json.loads(file.read_bytes())
-    except FileNotFoundError as error:
-        raise CorruptCheckpoint(f"{file.parent} is not complete: {file.name} is missing") from error
-    except (OSError, ValueError) as error:
-        raise CorruptCheckpoint(f"{file} cannot be read: {error}") from error
-    if not isinstance(description, dict) or "format" not in description:
-        raise CorruptCheckpoint(f"{file} is damaged: it does not tell its format")
-    if description["format"] != FORMAT:
-        version = description.get("versions", {}).get("sohot", "unknown")
-        raise OtherVersion(
-            f"{file.parent} was written by sohot {version} in format {description['format']}, "
-            f"this version reads format {FORMAT}: use that version, or start a new run in another folder"
-        )
-    return description
 
 
 def _write_tensors(folder: Path, name: str, tensors: Mapping[str, Tensor]) -> dict[str, int]:

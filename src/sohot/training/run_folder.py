@@ -8,15 +8,8 @@ from typing import Any, BinaryIO
 
 import torch
 
-from .checkpoint import (
-    FORMAT,
-    Checkpoint,
-    Tensors,
-    checkpoint_folders,
-    latest_checkpoint,
-    read_description,
-    save_checkpoint,
-)
+from .checkpoint import Checkpoint, Tensors, latest_checkpoint, save_checkpoint
+from .descriptions import FORMAT, checkpoint_folders, read_description
 from .errors import ChangedRun, CheckpointError
 from .files import lock_folder, remove_leftovers, write_json
 

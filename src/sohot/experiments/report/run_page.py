@@ -14,8 +14,8 @@ from ...runs.describing import describe_run
 from ...runs.file_names import CONFIG, DESCRIPTION
 from ...runs.gathering import Progress
 from ...training import method
-from ...training.checkpoint import checkpoint_folders, read_description
 from ...training.csv_log import read_csv_log
+from ...training.descriptions import checkpoint_folders, read_description
 from ..figures.canvas import save_figure
 from ..figures.confusion import confusion_figure
 from . import plots

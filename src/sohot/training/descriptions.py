@@ -1,0 +1,40 @@
+"""What the folder of a run tells without its tensors, and thus without torch: its checkpoints and JSON files."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from .errors import CorruptCheckpoint, OtherVersion
+
+FORMAT = 1
+"""Number of the format; another one is refused."""
+
+_NAME = re.compile(r"step-(\d+)")
+
+
+def checkpoint_folders(root: Path) -> list[Path]:
+    """List the checkpoints in a folder, the newest first."""
+    if not root.is_dir():
+        return []
+    found = [(int(match[1]), path) for path in root.iterdir() if (match := _NAME.fullmatch(path.name))]
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def read_description(file: Path) -> dict[str, Any]:
+    """Read the JSON file of a checkpoint or a run and check its format."""
+    try:
+        description = json.loads(file.read_bytes())
+    except FileNotFoundError as error:
+        raise CorruptCheckpoint(f"{file.parent} is not complete: {file.name} is missing") from error
+    except (OSError, ValueError) as error:
+        raise CorruptCheckpoint(f"{file} cannot be read: {error}") from error
+    if not isinstance(description, dict) or "format" not in description:
+        raise CorruptCheckpoint(f"{file} is damaged: it does not tell its format")
+    if description["format"] != FORMAT:
+        version = description.get("versions", {}).get("sohot", "unknown")
+        raise OtherVersion(
+            f"{file.parent} was written by sohot {version} in format {description['format']}, "
+            f"this version reads format {FORMAT}: use that version, or start a new run in another folder"
+        )
+    return description

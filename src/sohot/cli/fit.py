@@ -14,6 +14,7 @@ from ..runs.candidates import AUTO, is_auto
 from ..runs.file_names import CONFIG
 from ..runs.options import flag, kinds_of
 from ..runs.presets import explain_paper, is_paper, resolve_paper
+from ..runs.selection_file import read_asked
 from ..training import Interrupted
 from .ending import Ended
 from .output import percent, print_accuracy, print_json, print_text, results_only, say

@@ -9,7 +9,7 @@ import torch
 from sklearn.base import clone  # type: ignore[import-untyped]
 
 from ..stacked import StackedFit, fit_stack
-from ..training.evaluation import share_error
+from ..training.shares import share_error
 from .candidates import Candidate, Grid, make_candidates
 from .classifier import SoHoTClassifier
 from .domains import TrainingRows

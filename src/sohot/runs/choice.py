@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..training import TrainingError
-from ..training.evaluation import share_error
+from ..training.shares import share_error
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,10 @@ import torch
 from ..streams import TwoStreams
 from ..streams.registry import find_builder
 from ..training import ChangedRun, FitSettings, fit
-from ..training.descriptions import read_description
+from ..training.descriptions import differences, read_description
 from ..training.fabric import make_fabric
 from ..training.files import write_json
 from ..training.ranks import Ranks, parting
-from ..training.run_folder import differences
 from .batching import make_batches
 from .building import build_model, describe_model
 from .candidates import candidate_configs, is_auto

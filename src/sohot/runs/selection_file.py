@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..training import ChangedRun
+from ..training.descriptions import differences
 from ..training.files import write_json
-from ..training.run_folder import differences
 from .choice import Choice, FoldScore
 
 SELECTION = "selection.json"

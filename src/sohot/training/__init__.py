@@ -7,7 +7,7 @@ from .._lazy import lazy_parts
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
     from .errors import ChangedRun, CheckpointError, Diverged, ExportError, Interrupted, RankLost, TrainingError
-    from .evaluation import Evaluation, evaluate, wilson_interval
+    from .evaluation import Evaluation, evaluate
     from .export import export_onnx
     from .fitting import FitResult, fit
     from .inputs import Batches, Inputs, TensorInputs
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .progress import RichProgress
     from .run_folder import load_run
     from .settings import FitSettings
+    from .shares import wilson_interval
 else:
     __getattr__, __dir__ = lazy_parts(
         __name__,
@@ -31,7 +32,7 @@ else:
                 "RankLost",
                 "TrainingError",
             ),
-            "evaluation": ("Evaluation", "evaluate", "wilson_interval"),
+            "evaluation": ("Evaluation", "evaluate"),
             "export": ("export_onnx",),
             "fitting": ("FitResult", "fit"),
             "inputs": ("Batches", "Inputs", "TensorInputs"),
@@ -41,6 +42,7 @@ else:
             "progress": ("RichProgress",),
             "run_folder": ("load_run",),
             "settings": ("FitSettings",),
+            "shares": ("wilson_interval",),
         },
     )
 

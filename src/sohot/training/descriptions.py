@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,3 +39,16 @@ def read_description(file: Path) -> dict[str, Any]:
             f"this version reads format {FORMAT}: use that version, or start a new run in another folder"
         )
     return description
+
+
+def differences(before: Any, now: Any, name: str) -> Iterator[str]:
+    """Name what differs between two values of the kind JSON holds.
+
+    >>> list(differences({"lr": 0.1, "steps": 5}, {"lr": 0.2, "steps": 5}, "settings"))
+    ['settings.lr was 0.1, is 0.2']
+    """
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted({*before, *now}):
+            yield from differences(before.get(key), now.get(key), f"{name}.{key}")
+    elif before != now:
+        yield f"{name} was {before!r}, is {now!r}"

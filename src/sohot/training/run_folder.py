@@ -2,14 +2,14 @@
 
 import json
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
 
 from .checkpoint import Checkpoint, Tensors, latest_checkpoint, save_checkpoint
-from .descriptions import FORMAT, checkpoint_folders, read_description
+from .descriptions import FORMAT, checkpoint_folders, differences, read_description
 from .errors import ChangedRun, CheckpointError
 from .files import lock_folder, remove_leftovers, write_json
 
@@ -102,19 +102,6 @@ def load_run(run_dir: str | Path) -> Checkpoint:
     if checkpoint is None:
         raise CheckpointError(f"{path} holds a run that has not written a checkpoint yet")
     return checkpoint
-
-
-def differences(before: Any, now: Any, name: str) -> Iterator[str]:
-    """Name what differs between two values of the kind JSON holds.
-
-    >>> list(differences({"lr": 0.1, "steps": 5}, {"lr": 0.2, "steps": 5}, "settings"))
-    ['settings.lr was 0.1, is 0.2']
-    """
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in sorted({*before, *now}):
-            yield from differences(before.get(key), now.get(key), f"{name}.{key}")
-    elif before != now:
-        yield f"{name} was {before!r}, is {now!r}"
 
 
 def versions() -> dict[str, str]:

@@ -30,8 +30,8 @@ def make_alignment(method: Method, num_classes: int, settings: FitSettings) -> S
         >>> make_alignment(method("s+t"), 5, FitSettings()) is None
         True
     """
-    if method.scope is not None or method.rival == "means":
-        return _scatters(method, num_classes, settings)
+    if method.mean_scope is not None:
+        return _scatters(method, method.mean_scope, num_classes, settings)
     if method.rival is None or method.rival not in _RIVALS:
         return None
     kind, taken = _RIVALS[method.rival]
@@ -45,7 +45,7 @@ def make_alignment(method: Method, num_classes: int, settings: FitSettings) -> S
     return kind(num_classes, check_values=False, **chosen)
 
 
-def _scatters(method: Method, num_classes: int, settings: FitSettings) -> ScatterAlignment:
+def _scatters(method: Method, scope: str, num_classes: int, settings: FitSettings) -> ScatterAlignment:
     """Align scatters, or with σ1 = 0 the means alone."""
     return ScatterAlignment(
         num_classes,
@@ -55,7 +55,7 @@ def _scatters(method: Method, num_classes: int, settings: FitSettings) -> Scatte
         class_weights=method.class_weights,
         alpha1=settings.alpha1,
         alpha2=settings.alpha2,
-        scope=method.scope or "class",
+        scope=scope,
         estimator=settings.estimator,
         feature_scale=settings.feature_scale,
         check_values=False,  # labels are looked at once before training, NaN shows in the loss

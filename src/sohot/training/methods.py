@@ -42,6 +42,11 @@ class Method:
         """Whether scatters are aligned."""
         return self.scope is not None
 
+    @property
+    def mean_scope(self) -> str | None:
+        """Whose means are drawn together: the scope of the scatters, and "class" for `means`, which aligns no more."""
+        return "class" if self.rival == "means" else self.scope
+
 
 _PLAIN = {
     "s": Method("s", uses_source=True, uses_target=False),

@@ -36,13 +36,8 @@ def build_optimizer(model: nn.Module, objective: nn.Module, settings: FitSetting
 
 
 def set_learning_rate(optimizer: Optimizer, step: int, settings: FitSettings) -> None:
-    """Set the learning rate of every group for a step.
-
-    Where the classifier learns alone first, each of the two parts has a schedule of its own.
-    """
-    first = settings.steps_of_head()
-    alone = step < first
-    place, length = (step, first) if alone else (step - first, settings.steps - first)
+    """Set the learning rate of every group for a step."""
+    alone, place, length = settings.stage(step)
     factor = learning_rate_factor(place, length, settings.schedule, settings.warmup)
     for group in optimizer.param_groups:
         group["lr"] = 0.0 if alone and group.get("name") == "tail" else group["highest_lr"] * factor

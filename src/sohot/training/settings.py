@@ -8,6 +8,7 @@ from ..functional.choices import ESTIMATORS
 from ..functional.plain_checks import check_choice, check_count, check_not_negative
 from ..losses.choices import FEATURE_SCALES
 from .methods import Method, method
+from .rival_settings import RivalSettings
 
 OPTIMIZERS = ("sgd", "adamw")
 SCHEDULES = ("one-cycle", "cosine", "constant")
@@ -21,7 +22,7 @@ _BOOKKEEPING = {"bookkeeping": True}
 
 
 @dataclass(frozen=True)
-class FitSettings:
+class FitSettings(RivalSettings):
     """Settings of one training run.
 
     Attributes:
@@ -133,16 +134,14 @@ class FitSettings:
         for name in ("steps", "checkpoint_every", "keep_checkpoints", "devices", "num_nodes"):
             check_count(getattr(self, name), name, lowest=1)
         check_count(self.seed, "seed", lowest=0)
-        not_negative = ("zeta_lr", "weight_decay", "sigma2", "alpha1", "alpha2", "head_decay", "coupling", "margin")
+        not_negative = ("zeta_lr", "weight_decay", "sigma2", "alpha1", "alpha2", "head_decay", "coupling")
         for name in not_negative:
             check_not_negative(getattr(self, name), name)
-        for name in ("rival_weight", "l2_sp"):
-            if (value := getattr(self, name)) is not None:
-                check_not_negative(value, name)
-        for name in ("lr", "head_factor", "divergence_factor", "clip_norm", "temperature"):
+        self.check_rival_numbers()
+        for name in ("lr", "head_factor", "divergence_factor", "clip_norm"):
             if (value := getattr(self, name)) is not None and check_not_negative(value, name) == 0:
                 raise ValueError(f"{name} must be above 0, got {value}")
-        for name in ("momentum", "warmup", "target_weight", "head_first"):
+        for name in ("momentum", "warmup", "target_weight"):
             if (value := getattr(self, name)) is not None and check_not_negative(value, name) > 1:
                 raise ValueError(f"{name} must be between 0 and 1, got {value}")
         sigmas = self.sigma1 if isinstance(self.sigma1, tuple) else (self.sigma1,)
@@ -157,21 +156,6 @@ class FitSettings:
     def resolved_method(self) -> Method:
         """Look up the method, with `orders` in place of its own where given."""
         return method(self.method, self.orders)
-
-    def start_pull(self) -> float:
-        """How strongly fine-tuned weights are held at where they started."""
-        return (0.01 if self.resolved_method().rival == "l2-sp" else 0.0) if self.l2_sp is None else self.l2_sp
-
-    def steps_of_head(self) -> int:
-        """How many of the first steps train the classifier alone.
-
-        >>> FitSettings(method="lp-ft", steps=100).steps_of_head()
-        50
-        """
-        share = self.head_first
-        if share is None:
-            share = 0.5 if self.resolved_method().rival == "lp-ft" else 0.0
-        return round(share * self.steps)
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as plain numbers, strings and lists."""

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from ...functional.plain_checks import check_not_negative
+from ..choices import RIVAL_WEIGHTS
 from .base import RivalLoss
 from .pairs import cross_pairs, mean_over
 
@@ -34,7 +35,7 @@ class ContrastiveSemanticAlignment(RivalLoss):
     def __init__(
         self,
         num_classes: int,
-        weight: float = 1 / 3,
+        weight: float = RIVAL_WEIGHTS["ccsa"],
         margin: float = 1.0,
         feature_scale: str = "none",
         check_values: bool = True,

@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from ..choices import RIVAL_WEIGHTS
 from .base import RivalLoss
 from .pairs import cross_pairs
 
@@ -29,7 +30,7 @@ class GraphEmbeddingAlignment(RivalLoss):
         tensor(0.2000)
     """
 
-    def __init__(self, num_classes: int, weight: float = 1.0, check_values: bool = True) -> None:
+    def __init__(self, num_classes: int, weight: float = RIVAL_WEIGHTS["dage"], check_values: bool = True) -> None:
         super().__init__(num_classes, weight, "none", check_values)
 
     def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:

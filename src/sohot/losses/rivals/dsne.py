@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from ...functional.plain_checks import check_not_negative
+from ..choices import RIVAL_WEIGHTS
 from .base import RivalLoss
 from .pairs import cross_pairs, mean_over
 
@@ -35,7 +36,7 @@ class StochasticNeighborhoodAlignment(RivalLoss):
     def __init__(
         self,
         num_classes: int,
-        weight: float = 0.1,
+        weight: float = RIVAL_WEIGHTS["dsne"],
         margin: float = 1.0,
         feature_scale: str = "none",
         check_values: bool = True,

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from ..choices import RIVAL_WEIGHTS
 from .base import RivalLoss
 
 
@@ -30,7 +31,11 @@ class SupervisedContrastive(RivalLoss):
     """
 
     def __init__(
-        self, num_classes: int, weight: float = 1.0, temperature: float = 0.1, check_values: bool = True
+        self,
+        num_classes: int,
+        weight: float = RIVAL_WEIGHTS["supcon"],
+        temperature: float = 0.1,
+        check_values: bool = True,
     ) -> None:
         super().__init__(num_classes, weight, "none", check_values)
         if not 0 < temperature < float("inf"):

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from ..choices import RIVAL_WEIGHTS
 from .base import RivalLoss
 from .moments import class_variances
 
@@ -29,7 +30,11 @@ class VariancePenalty(RivalLoss):
     """
 
     def __init__(
-        self, num_classes: int, weight: float = 0.1, feature_scale: str = "none", check_values: bool = True
+        self,
+        num_classes: int,
+        weight: float = RIVAL_WEIGHTS["variance"],
+        feature_scale: str = "none",
+        check_values: bool = True,
     ) -> None:
         super().__init__(num_classes, weight, feature_scale, check_values)
 

@@ -1,5 +1,6 @@
 """SoHoTClassifier: laws over domains and orders of rows, kinds of input, and what is refused."""
 
+import json
 import subprocess
 import sys
 import warnings
@@ -10,9 +11,11 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import safetensors.torch
 import scipy.sparse
 import torch
 from command_line import python_path
+from safetensors import safe_open
 from sklearn.base import clone
 from two_domains import two_domains
 
@@ -20,7 +23,7 @@ import sohot
 from sohot import SoHoTClassifier
 from sohot.estimators import tables
 from sohot.stacked import HeadSettings
-from sohot.training import METHOD_NAMES
+from sohot.training import METHOD_NAMES, RIVAL_NAMES
 
 DATA = two_domains()
 SOURCE, TARGET = DATA.sample_domain > 0, DATA.sample_domain < 0
@@ -39,7 +42,7 @@ def test_defaults_are_those_of_the_trainer() -> None:
     assert SoHoTClassifier(random_state=0).settings() == HeadSettings()
 
 
-@pytest.mark.parametrize("method", METHOD_NAMES)
+@pytest.mark.parametrize("method", [*METHOD_NAMES, *RIVAL_NAMES])
 def test_every_method_learns(method: str) -> None:
     classifier = fitted(method, steps=60)
     assert classifier.score(DATA.test, DATA.test_labels) > 0.6
@@ -54,6 +57,22 @@ def test_every_form_of_network_learns(streams: str, heads: str, hidden: int | No
     classifier = fitted(streams=streams, heads=heads, hidden=hidden, steps=60)
     assert classifier.score(DATA.test, DATA.test_labels) > 0.6
     assert classifier.score(DATA.X[SOURCE], DATA.y[SOURCE], sample_domain=1) > 0.9
+
+
+def test_numbers_of_rivals_reach_the_trainer() -> None:
+    params = {"rival_weight": 0.2, "margin": 3.0, "temperature": 0.5, "l2_sp": 0.1, "head_first": 0.25}
+    settings = fitted("ccsa", **params).fit_.settings
+    assert {name: getattr(settings, name) for name in params} == params
+    assert not np.allclose(fitted("dsne", margin=9.0).history_["loss"], fitted("dsne").history_["loss"])
+
+
+def test_careful_training_does_without_a_second_domain() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = SoHoTClassifier("lp-ft", head_first=1.0, steps=5).fit(DATA.X, DATA.y).fit_
+        assert not found.parameters["target.map"].any()
+        assert SoHoTClassifier("l2-sp", steps=5).fit(DATA.X, DATA.y).fit_.settings.l2_sp == 0.01
+        SoHoTClassifier("ccsa", steps=5).fit(DATA.X, DATA.y)
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
@@ -213,6 +232,21 @@ def test_a_saved_classifier_comes_back(tmp_path: Path, labels: list[Any]) -> Non
     clone(loaded).fit(DATA.X, y, domains)
     with pytest.raises(ValueError, match="X has 2 features"):
         loaded.predict([[1.0, 2.0]])
+
+
+def test_files_of_versions_without_rivals_are_read(tmp_path: Path) -> None:
+    saved = fitted()
+    saved.save(tmp_path / "model.safetensors")
+    with safe_open(tmp_path / "model.safetensors", framework="pt") as stored:
+        metadata = stored.metadata()
+    content = json.loads(metadata["content"])
+    for table in (content["config"]["settings"], content["about"]["params"]):
+        for name in ("rival_weight", "margin", "temperature", "l2_sp", "head_first"):
+            del table[name]
+    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    safetensors.torch.save_file(tensors, tmp_path / "old", {**metadata, "content": json.dumps(content)})
+    assert_same(SoHoTClassifier.load(tmp_path / "old"), saved, 0.0)
+    assert SoHoTClassifier.load(tmp_path / "old").get_params() == saved.get_params()
 
 
 def test_a_saved_classifier_of_frames_with_their_own_columns_comes_back(tmp_path: Path) -> None:

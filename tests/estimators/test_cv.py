@@ -15,6 +15,7 @@ from sohot import SoHoTClassifier, SoHoTClassifierCV
 from sohot.estimators import cv
 from sohot.estimators.candidates import make_candidates
 from sohot.estimators.shot_folds import shot_folds
+from sohot.training import RIVAL_NAMES
 
 DATA = two_domains()
 QUICK = SoHoTClassifier(steps=20, random_state=0)
@@ -114,6 +115,24 @@ def test_what_a_method_ignores_is_dropped() -> None:
         {"method": "so", "orders": (2,), "streams": "separate"},
         {"method": "so", "orders": (2, 3), "streams": "separate"},
     ]
+
+
+def test_rivals_can_be_chosen_and_come_after_training_on_both() -> None:
+    grid = {"method": ["so", *RIVAL_NAMES, "s+t"], "rival_weight": [0.1, 1.0], "sigma1": [0.1, 1.0]}
+    found = make_candidates(SoHoTClassifier(), grid)
+    names = [candidate.params["method"] for candidate in found]
+    assert names[0] == "s+t"
+    assert names[-2:] == ["so", "so"]
+    assert {name: names.count(name) for name in ("ccsa", "supcon", "means", "lp-ft")} == {
+        "ccsa": 2,
+        "supcon": 2,
+        "means": 1,
+        "lp-ft": 1,
+    }
+    search = SoHoTClassifierCV(SoHoTClassifier(steps=10), {"method": ["ccsa"], "rival_weight": [0.1, 1.0]})
+    search.fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
+    assert search.best_params_["method"] == "ccsa"
+    assert len(search.cv_results_["params"]) == 2
 
 
 def test_one_domain_leaves_nothing_to_choose() -> None:

@@ -62,6 +62,28 @@ def test_a_method_keeps_the_settings_it_looks_at(method, kept):
     assert set(relevant_settings(method, dict.fromkeys(names.split(), 0))) == kept
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize(
+    ("method", "kept"),
+    [
+        ("means", {"sigma2", "estimator", "feature_scale"}),
+        ("variance", {"rival_weight", "feature_scale"}),
+        ("ccsa", {"rival_weight", "margin", "feature_scale"}),
+        ("dsne", {"rival_weight", "margin", "feature_scale"}),
+        ("dage", {"rival_weight"}),
+        ("supcon", {"rival_weight", "temperature"}),
+        ("l2-sp", set()),
+        ("lp-ft", set()),
+        ("so", {"orders", "sigma1", "sigma2", "estimator", "feature_scale"}),
+        ("s+t", set()),
+    ],
+)
+def test_so_does_a_rival_on_images_and_on_features(method, kept, frozen):
+    names = "orders sigma1 sigma2 estimator feature_scale rival_weight margin temperature l2_sp head_first"
+    found = set(relevant_settings(method, dict.fromkeys(names.split(), 0), frozen=frozen))
+    assert found == {"l2_sp", "head_first", *kept}  # which every method can be trained with
+
+
 def test_settings_of_other_options_are_dropped_with_them():
     assert relevant_settings("so", {"optimizer": "adamw", "momentum": 0.5}) == {"optimizer": "adamw"}
     assert relevant_settings("so", {"heads": "coupled", "coupling": 0.5}) == {"heads": "coupled", "coupling": 0.5}

@@ -14,13 +14,14 @@ from sohot.experiments.frozen_settings import candidates, frozen_space, head_set
 from sohot.experiments.grid import read_grid, write_grid
 from sohot.experiments.planning import cells
 from sohot.experiments.preparing import trunks_of
+from sohot.experiments.report.experiment_reading import load_experiment
 from sohot.experiments.running import plan_grid, run_grid
 from sohot.experiments.tables import table_json
 from sohot.stacked import FeatureProblem, HeadSettings, fit_stack
-from sohot.training import evaluate
+from sohot.training import RIVAL_NAMES, evaluate
 
 SETTINGS = {"steps": 8, "components": 6}
-METHODS = ("s", "t", "s+t", "m", "so", "so+zeta")
+METHODS = ("s", "t", "s+t", "m", "so", "so+zeta", *RIVAL_NAMES)
 
 
 def plan_of(tmp_path, select="none", **changes):
@@ -159,6 +160,46 @@ def test_every_method_has_something_to_choose_from():
     assert "sigma1" not in frozen_space(small_grid(), "s+t")
 
 
+@pytest.mark.parametrize("name", RIVAL_NAMES)
+def test_a_rival_chooses_its_own_number_and_ties_go_to_the_usual_one(name):
+    space = frozen_space(small_grid(), name)
+    (own,) = set(space) - {"learning_rate", "target_weight"}
+    assert own == {"means": "sigma2", "l2-sp": "l2_sp", "lp-ft": "head_first"}.get(name, "rival_weight")
+    tried = candidates(name, {}, space)
+    assert len(tried) == 12
+    assert head_settings(name, tried[0]) == HeadSettings(method=name)
+    weights = sorted({head_settings(name, one).weight_of_rival() for one in tried})
+    if own == "rival_weight":
+        assert weights[1] == HeadSettings(method=name).weight_of_rival()
+        assert weights[0] < weights[1] < weights[2]
+
+
+def test_a_rival_selects_among_its_settings(tmp_path):
+    plan = plan_of(tmp_path, "cv", methods=("dsne",), splits=(1,), frozen_space={"rival_weight": [0.1, 3.0]})
+    ((_, record),) = run(plan).items()
+    assert record["result"]["chosen"]["trials"] == 2
+    assert set(record["result"]["chosen"]["settings"]) == {"rival_weight"}
+
+
+def test_cells_are_not_repeated_for_what_a_rival_does_not_look_at(tmp_path):
+    vary = {"sigma1": [0.1, 1.0], "margin": [1.0, 2.0]}
+    plan = plan_of(tmp_path, methods=("s+t", "so", "ccsa", "dage"), splits=(1,), vary=vary)
+    counts = {name: sum(cell.method == name for cell in plan.cells) for name in plan.grid.methods}
+    assert counts == {"s+t": 1, "so": 2, "ccsa": 2, "dage": 1}
+    run_grid(plan, InlineEngine())
+    experiment = load_experiment(tmp_path / "out")
+    assert experiment.progress() == (6, 0, 6)
+    rows = [(row["method"], row["values"]) for row in experiment.table["rows"]]
+    assert ("ccsa", {"sigma1": None, "margin": 2.0}) in rows
+    assert ("so", {"sigma1": 1.0, "margin": None}) in rows
+
+
+def test_the_table_shows_defaults_of_training_on_features(tmp_path):
+    plan = plan_of(tmp_path, methods=("l2-sp",), splits=(1,), vary={"weight_decay": [5e-3, 0.1]})
+    rows = table_json(run_grid(plan, InlineEngine()).records, plan.grid)["rows"]
+    assert [row["values"]["weight_decay"] for row in rows] == [5e-3, 0.1]
+
+
 def test_bad_settings_are_named():
     with pytest.raises(ValueError, match="frozen: unknown setting on frozen features 'stepz'; did you mean 'steps'"):
         small_grid(frozen={"stepz": 3})
@@ -168,5 +209,7 @@ def test_bad_settings_are_named():
         small_grid(frozen={"steps": 0})
     with pytest.raises(ValueError, match=r"frozen_space\.sigma1 must be a list of values"):
         small_grid(frozen_space={"sigma1": 0.1})
-    with pytest.raises(ValueError, match="not to be had on features"):
-        HeadSettings(method="ccsa")
+    with pytest.raises(ValueError, match="frozen: head_first must be between 0 and 1"):
+        small_grid(frozen={"head-first": "2"})
+    with pytest.raises(ValueError, match="nothing that the method 'dage' looks at"):
+        frozen_space(small_grid(frozen_space={"margin": [1.0, 2.0]}), "dage")

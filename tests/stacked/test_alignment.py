@@ -17,7 +17,7 @@ from sohot.stacked.alignment import StackedAlignment
 from sohot.stacked.layout import Labels, lay_out
 from sohot.stacked.network import Shape
 from sohot.stacked.objective import StackedObjective
-from sohot.training import METHOD_NAMES, FitSettings, Objective
+from sohot.training import METHOD_NAMES, RIVAL_NAMES, FitSettings, Objective
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 stacks = st.lists(batches(), min_size=1, max_size=3)
@@ -74,7 +74,7 @@ def test_energy_is_the_spread_of_scatter_alignment(data):
         assert_close(found.sqrt(), single.scale, **EXACT)
 
 
-@pytest.mark.parametrize("name", [name for name in METHOD_NAMES if name not in ("s", "t")])
+@pytest.mark.parametrize("name", [name for name in (*METHOD_NAMES, *RIVAL_NAMES) if name not in ("s", "t")])
 @pytest.mark.parametrize("target_weight", [None, 0.7])
 def test_loss_and_gradient_are_those_of_the_objective_of_one_model(name, target_weight):
     data = problem(0, (5, 1, 3), (3, 2, 0), size=4)

@@ -10,7 +10,7 @@ from made_up_problems import blobs, problem
 from torch.testing import assert_close
 
 from sohot.stacked import FeatureProblem, HeadSettings, StackedFit, fit_stack
-from sohot.training import METHOD_NAMES
+from sohot.training import METHOD_NAMES, RIVAL_NAMES
 
 SHORT = HeadSettings(steps=12, learning_rate=0.01)
 SIZES = {
@@ -34,7 +34,7 @@ def assert_stack_equals_singles(problems, of_fits, tolerance=1e-9, **options) ->
         assert_same(found, fit_stack([one], [of_fit])[0], tolerance)
 
 
-@pytest.mark.parametrize("name", METHOD_NAMES)
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *RIVAL_NAMES])
 @pytest.mark.parametrize("streams", ["shared", "separate"])
 def test_a_stack_equals_its_fits_one_by_one(name, streams):
     problems = [problem(seed, *sizes) for seed, sizes in enumerate(SIZES.values())]
@@ -66,7 +66,11 @@ def test_so_it_does_with_every_option(options):
 NUMBERS = st.sampled_from([0.0, 0.03, 0.4])
 any_settings = st.builds(
     HeadSettings,
-    method=st.sampled_from(["s", "t", "s+t", "m", "so", "so+to", "so+zeta"]),
+    method=st.sampled_from(["s", "t", "s+t", "m", "so", "so+to", "so+zeta", *RIVAL_NAMES]),
+    rival_weight=st.sampled_from([None, 0.0, 0.7]),
+    margin=st.sampled_from([0.5, 2.0]),
+    l2_sp=st.sampled_from([None, 0.0, 0.3]),
+    head_first=st.sampled_from([None, 0.0, 0.5, 1.0]),
     sigma1=NUMBERS,
     sigma2=NUMBERS,
     alpha1=NUMBERS,

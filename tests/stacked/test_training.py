@@ -11,12 +11,12 @@ from sohot.stacked.layout import Labels
 from sohot.stacked.network import Shape
 from sohot.stacked.preparation import prepare
 from sohot.stacked.training import PreparedFit, train
-from sohot.training import METHOD_NAMES
+from sohot.training import METHOD_NAMES, RIVAL_NAMES
 
 PROBLEMS = [problem(seed, (5, 1, 17), (3, 1, 2)) for seed in range(2)]
 
 
-@pytest.mark.parametrize("name", METHOD_NAMES)
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *RIVAL_NAMES])
 @pytest.mark.parametrize(
     "options",
     [

@@ -7,7 +7,7 @@ from sklearn.base import clone  # type: ignore[import-untyped]
 from sklearn.model_selection import ParameterGrid  # type: ignore[import-untyped]
 
 from ..stacked import HeadSettings
-from ..training.methods import method as find_method
+from ..stacked.relevance import ignored_by
 from .classifier import SoHoTClassifier
 
 Grid = Mapping[str, Sequence[Any]]
@@ -35,9 +35,7 @@ DEFAULT: list[dict[str, list[Any]]] = [
 ]
 """What is chosen among where nothing is said: 27 settings of 5 methods."""
 
-_ALIGNS = ("orders", "sigma1", "sigma2", "estimator", "feature_scale")
-_ZETA = ("alpha1", "alpha2", "zeta_learning_rate")
-_TWO_DOMAINS = ("streams", "heads", "coupling", "target_weight")
+_DEFAULTS = SoHoTClassifier().get_params()
 
 
 class Candidate(NamedTuple):
@@ -54,10 +52,11 @@ class Candidate(NamedTuple):
 
     @property
     def simplicity(self) -> tuple[float, ...]:
-        """Gives the order in which equals are preferred: nothing aligned, then whole domains, then fewer orders, …."""
+        """Gives the order in which equals are preferred: nothing aligned, rivals, whole domains, fewer orders, …."""
         method = self.settings.resolved_method()
         return (
             method.aligns,
+            method.rival is not None,
             method.scope == "class",
             len(method.orders),
             method.class_weights is not None,
@@ -101,20 +100,3 @@ def make_candidates(base: SoHoTClassifier, grid: Grid | Sequence[Grid] | None) -
     if not found:
         raise ValueError("candidates are empty: there is nothing to choose among")
     return sorted(found.values(), key=lambda one: one.simplicity)
-
-
-def ignored_by(name: str) -> tuple[str, ...]:
-    """Name the parameters that a method does not look at.
-
-    >>> "sigma1" in ignored_by("s+t"), "alpha1" in ignored_by("so"), "streams" in ignored_by("so")
-    (True, True, False)
-    """
-    method = find_method(name)
-    return (
-        *(() if method.aligns else _ALIGNS),
-        *(() if method.class_weights else _ZETA),
-        *(() if method.uses_source and method.uses_target else _TWO_DOMAINS),
-    )
-
-
-_DEFAULTS = {name: SoHoTClassifier().get_params()[name] for name in (*_ALIGNS, *_ZETA, *_TWO_DOMAINS)}

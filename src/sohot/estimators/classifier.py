@@ -34,7 +34,9 @@ class SoHoTClassifier(FeatureClassifier):
 
     Args:
         method: `s` (source alone), `t` (target alone), `s+t` (both, nothing aligned), `m` (whole domains aligned), or a
-            sum of `so`, `to`, `fo` (class scatters of order 2, 3, 4), with `+zeta` for learned class weights.
+            sum of `so`, `to`, `fo` (class scatters of order 2, 3, 4), with `+zeta` for learned class weights. To
+            compare with: `means`, `variance`, `ccsa`, `dsne`, `dage`, `supcon`, `l2-sp`, `lp-ft`, see
+            `sohot.training.method`.
         orders: Orders to align in place of those in the method's name.
         sigma1: Weight of the scatters; one number, or one for each order.
         sigma2: Weight of the means.
@@ -42,6 +44,12 @@ class SoHoTClassifier(FeatureClassifier):
         alpha2: How strongly ζ̄, the class weights of the means, is held at 1.
         estimator: "plugin" (the paper) or "unbiased", see `sohot.ScatterAlignment`.
         feature_scale: "initial", "none" or "unit", see `sohot.ScatterAlignment`.
+        rival_weight: Weight of the loss of a method to compare with; None for the one of its paper.
+        margin: Margin of `ccsa` and `dsne`.
+        temperature: Temperature of `supcon`.
+        l2_sp: How strongly the networks are held at where they started, in place of `map_decay`; None for 0, and for
+            0.01 with the method `l2-sp`.
+        head_first: Share of the steps in which the classifier learns alone; None for 0, and for 0.5 with `lp-ft`.
         streams: "shared" (one network for both domains) or "separate" (two, equal at the start).
         hidden: Size of a hidden layer in the networks; None for linear ones.
         components: Number of principal axes to keep; None for all features.
@@ -65,7 +73,7 @@ class SoHoTClassifier(FeatureClassifier):
     Attributes:
         classes_: The classes.
         class_weights_: Learned class weights by term: "means" is ζ̄, "order2" and so on are ζ; None without `+zeta`.
-        history_: "loss", "cross_entropy" and "alignment" of each step.
+        history_: "loss", "cross_entropy" and "alignment" (or the loss of a rival) of each step.
         n_features_in_: Number of features of X; `feature_names_in_` their names where X was a frame.
         n_features_target_: Number of features of the target.
         fit_: The trained networks, a `sohot.stacked.StackedFit`.
@@ -93,6 +101,11 @@ class SoHoTClassifier(FeatureClassifier):
         alpha2: float = 0.1,
         estimator: str = "plugin",
         feature_scale: str = "initial",
+        rival_weight: float | None = None,
+        margin: float = 1.0,
+        temperature: float = 0.1,
+        l2_sp: float | None = None,
+        head_first: float | None = None,
         streams: str = "shared",
         hidden: int | None = None,
         components: int | None = 128,
@@ -121,6 +134,11 @@ class SoHoTClassifier(FeatureClassifier):
         self.alpha2 = alpha2
         self.estimator = estimator
         self.feature_scale = feature_scale
+        self.rival_weight = rival_weight
+        self.margin = margin
+        self.temperature = temperature
+        self.l2_sp = l2_sp
+        self.head_first = head_first
         self.streams = streams
         self.hidden = hidden
         self.components = components
@@ -173,7 +191,9 @@ class SoHoTClassifier(FeatureClassifier):
         problems = make_problems(rows)
         (found,) = fit_stack([problems.problem()], [settings], device=choose_device(self.device))
         if found.diverged:
-            raise Diverged("training diverged, the loss is no finite number: lower learning_rate, sigma1 or sigma2")
+            raise Diverged(
+                "training diverged, the loss is no finite number: lower learning_rate, sigma1, sigma2 or rival_weight"
+            )
         self.classes_ = rows.classes
         self.n_features_target_ = problems.target.shape[1]
         self._take(problems.restored(found))
@@ -196,7 +216,7 @@ class SoHoTClassifier(FeatureClassifier):
 
     @classmethod
     def load(cls, file: str | os.PathLike[str]) -> "SoHoTClassifier":
-        """Read a classifier that `save` wrote. Nothing in the file can run code.
+        """Read a classifier that `save` wrote, also by an earlier version. Nothing in the file can run code.
 
         Raises:
             FileNotFoundError: There is no such file.

@@ -100,6 +100,7 @@ def plain(value: Any) -> Any:
 
 
 def one_domain_settings(settings: HeadSettings) -> HeadSettings:
-    """Give the settings of a plain classifier: one stream, nothing to align."""
+    """Give the settings of a plain classifier: one stream, nothing to align. How carefully it trains stays."""
     values = {**settings.as_json(), "method": "t", "orders": None, "sigma1": 0.0}
+    values |= {"l2_sp": settings.start_pull(), "head_first": settings.share_of_head()}
     return HeadSettings.from_json({**values, "streams": "shared", "heads": "shared"})

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from ..stacked.relevance import ignored_by
 from ..training import Method, method
+from ..training.rival_settings import RIVAL_NUMBERS, RIVALS_LOOK_AT
 
 RESULTS_VERSION = 1
 """Part of every key; raise it when a change of the program changes results, so that old ones are not taken for new."""
@@ -19,17 +21,6 @@ TRIALS = 20
 
 _ALIGNMENT = ("orders", "sigma1", "sigma2", "estimator", "feature_scale")
 _CLASS_WEIGHTS = ("alpha1", "alpha2", "zeta_lr")
-_OF_RIVALS = ("rival_weight", "margin", "temperature")
-_RIVALS = {
-    "means": ("sigma2", "feature_scale"),
-    "variance": ("rival_weight", "feature_scale"),
-    "ccsa": ("rival_weight", "margin", "feature_scale"),
-    "dsne": ("rival_weight", "margin", "feature_scale"),
-    "dage": ("rival_weight",),
-    "supcon": ("rival_weight", "temperature"),
-}
-"""Settings that single methods look at, of those that others leave alone."""
-
 _FILES = ("weights", "source_weights")
 
 
@@ -106,28 +97,27 @@ class Cell:
         return " ".join([self.shift, "split", str(self.split), self.method, *pairs])
 
 
-def relevant_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def relevant_settings(name: str, settings: Mapping[str, Any], *, frozen: bool = False) -> dict[str, Any]:
     """Leave out the settings that a method does not look at, so that `s+t` is one cell whatever σ is.
 
     Args:
         name: Name of the method.
-        settings: Options of `sohot fit`.
+        settings: Options of `sohot fit`; with `frozen` those of training on features.
+        frozen: Whether they are of a cell on frozen features.
 
     Example:
         >>> relevant_settings("s+t", {"sigma1": 1.0, "steps": 50}), relevant_settings("so", {"sigma1": 1.0})
         ({'steps': 50}, {'sigma1': 1.0})
     """
-    dropped = {one for names in _ignored(method(name), settings) for one in names}
+    dropped = set(ignored_by(name)) if frozen else {one for names in _ignored(method(name), settings) for one in names}
     return {key: value for key, value in settings.items() if key not in dropped}
 
 
 def _ignored(chosen: Method, settings: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
+    of_rival = RIVALS_LOOK_AT.get(chosen.rival or "", ())
+    found: list[tuple[str, ...]] = [tuple(name for name in RIVAL_NUMBERS if name not in of_rival)]
     if not chosen.aligns:
-        found.append(tuple(name for name in _ALIGNMENT if name not in _RIVALS.get(chosen.rival or "", ())))
-    for name in _OF_RIVALS:
-        if name not in _RIVALS.get(chosen.rival or "", ()):
-            found.append((name,))
+        found.append(tuple(name for name in _ALIGNMENT if name not in of_rival))
     if chosen.class_weights is None:
         found.append(_CLASS_WEIGHTS)
     if not (chosen.uses_source and chosen.uses_target):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..data.protocols.paper import PAPER
 from ..functional.plain_checks import check_choice
 from ..runs.config import RunConfig
+from ..stacked import HeadSettings
 from ..training.settings import FitSettings
 from .cell import relevant_settings
 from .statistics import ShiftSplit, Summary, summarise
@@ -22,6 +23,7 @@ _DEFAULTS = {
     **{one.name: one.default for one in fields(FitSettings)},
     **{one.name: one.default for one in fields(RunConfig) if one.default is not None},
 }
+_FROZEN_DEFAULTS = {**_DEFAULTS, **{one.name: one.default for one in fields(HeadSettings)}}
 
 
 @dataclass
@@ -113,11 +115,12 @@ def value_of(cell: Mapping[str, Any], name: str) -> Any:
     for given in (cell["draw"], cell["settings"]):
         if name in given:
             return tuple(given[name]) if isinstance(given[name], list) else given[name]
-    if name not in relevant_settings(cell["method"], {**cell["settings"], name: None}):
+    frozen = bool(cell.get("frozen"))
+    if name not in relevant_settings(cell["method"], {**cell["settings"], name: None}, frozen=frozen):
         return None
     if name == "target_shots" and cell["protocol"] in ("paper", "paper-folds") and cell["dataset"] in PAPER:
         return PAPER[cell["dataset"]].target[0]
-    return _DEFAULTS.get(name)
+    return (_FROZEN_DEFAULTS if frozen else _DEFAULTS).get(name)
 
 
 def show_value(value: Any) -> str:

@@ -27,7 +27,7 @@ class StackedAlignment:
 
     Args:
         layout: Where the rows lie.
-        orders: Orders of the scatters.
+        orders: Orders of the scatters; none for the means alone.
         scope: "class" or "marginal".
         estimator: "plugin" or "unbiased".
         size: Number of features.
@@ -68,13 +68,17 @@ class StackedAlignment:
 
     def _distances(self, group: Group, centred: Tensor, of_means: Tensor) -> Tensor:
         """Distances of each group, the means first: (1 + orders, B)."""
+        if not (self.orders or self.unbiased):
+            return of_means.unsqueeze(0)
         if group.pairs is None:
             difference = (centred * group.signs.unsqueeze(2)).transpose(1, 2) @ centred
             return torch.stack([of_means, difference.square().sum((1, 2))])
         gram = centred @ centred.transpose(1, 2)
         of_order = {1: (group.pairs * gram).sum((1, 2)) if self.unbiased else of_means}
         power = gram
-        for order in range(2, max(self.orders) + 1):  # by multiplication: entries are negative as often as not
+        for order in range(
+            2, max(self.orders, default=1) + 1
+        ):  # by multiplication: entries are negative as often as not
             power = power * gram
             if order in self.orders:
                 of_order[order] = (group.pairs * power).sum((1, 2))

@@ -29,14 +29,14 @@ def make_groups(
 
     Args:
         layout: Where the rows lie.
-        orders: Orders of the scatters.
+        orders: Orders of the scatters; none for the means alone.
         scope: "class" or "marginal".
         unbiased: U-statistics instead of the plug-in estimate.
         size: Number of features.
         like: A tensor that tells the type and the device.
     """
     taken = layout.taken().double()
-    needs_pairs = unbiased or orders != (2,)
+    needs_pairs = unbiased or orders not in ((), (2,))
     if scope == "marginal":
         is_source = torch.arange(layout.slots) < layout.sizes[0]
         return [_group(None, taken, is_source, unbiased, needs_pairs or layout.slots <= size, like)]

@@ -14,6 +14,7 @@ from torch.nn.functional import gelu
 
 DOMAINS = ("source", "target")
 Parameters = Mapping[str, Tensor]
+_OF_NETWORKS = (".map", ".offset", ".hidden", ".hidden_offset")
 
 
 class Shape(NamedTuple):
@@ -53,6 +54,15 @@ def tensor_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
     for name in dict.fromkeys(shape.head(domain) for domain in DOMAINS):
         shapes |= {f"{name}.classifier": (k, shape.num_classes), f"{name}.bias": (shape.num_classes,)}
     return shapes
+
+
+def of_network(name: str) -> bool:
+    """Tell whether a parameter is of a network on features, and not of a classifier or a class weight.
+
+    >>> of_network("target.offset"), of_network("target.bias"), of_network("zeta")
+    (True, False, False)
+    """
+    return name.endswith(_OF_NETWORKS)
 
 
 def first_values(shape: Shape, seed: int) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""The objective of every fit of a stack: cross-entropy of both domains, the classifier's penalty, the alignment."""
+"""The objective of every fit of a stack: cross-entropy of both domains, penalties, the alignment or a rival of it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,18 +10,20 @@ from . import network
 from .alignment import StackedAlignment
 from .layout import Layout
 from .network import Parameters, Shape
+from .rivals import make_rival
 from .settings import HeadSettings
+from .starting_point import StackedStart
 
 ZETA = "zeta"
 _NEWEST = 0.1  # share of the newest features in the running scale of feature_scale="unit", as in ScatterAlignment
 
 
 class Losses(NamedTuple):
-    """Each (F,); the parts carry no gradient and add up to the loss together with the classifier's penalty."""
+    """Each (F,); the parts carry no gradient and add up to the loss together with the penalties on weights."""
 
     loss: Tensor
     cross_entropy: Tensor
-    alignment: Tensor
+    alignment: Tensor  # or what a rival has in its place
 
 
 class StackedObjective:
@@ -37,6 +39,7 @@ class StackedObjective:
     def __init__(self, settings: Sequence[HeadSettings], shape: Shape, layout: Layout, rows: Tensor) -> None:
         first = settings[0]
         method = first.resolved_method()
+        self.settings = settings
         self.shape, self.rows, self.source_slots = shape, rows, layout.sizes[0]
         self.classes = layout.classes().to(rows.device).view(1, -1, 1).expand(len(settings), -1, 1)
         self.row_weights = _row_weights(settings, layout).to(rows)
@@ -48,22 +51,33 @@ class StackedObjective:
         self.alignment: StackedAlignment | None = None
         self.feature_scale = first.feature_scale
         self.scale = torch.ones(len(settings), dtype=rows.dtype, device=rows.device)
-        if method.scope is None:
+        self.rival = make_rival(settings, layout, rows) if shape.two_domains else None
+        self.start_point: StackedStart | None = None
+        if method.mean_scope is None:
             return
-        self.alignment = StackedAlignment(layout, method.orders, method.scope, first.estimator, shape.size, rows)
+        self.alignment = StackedAlignment(layout, method.orders, method.mean_scope, first.estimator, shape.size, rows)
         sigmas = [[s.sigma2, *(sigma / len(method.orders) for sigma in s.sigmas())] for s in settings]
         self.weights = torch.tensor(sigmas, dtype=torch.float64).unsqueeze(2).to(rows) * self.alignment.shares
         self.learns_zeta = method.class_weights == "learned"
-        alphas = [[s.alpha2, *[s.alpha1 / len(method.orders)] * len(method.orders)] for s in settings]
+        alphas = [[s.alpha2, *(s.alpha1 / len(method.orders) for _ in method.orders)] for s in settings]
         self.alphas = torch.tensor(alphas, dtype=torch.float64).to(rows)
 
     @torch.no_grad()
     def start(self, parameters: Parameters) -> None:
-        """Measure the features before the first step, where they are divided by their own spread."""
-        if self.alignment is not None and self.feature_scale != "none":
+        """Look at where the fits start: at weights to be held there, at the spread that features are divided by."""
+        if any(of_fit.start_pull() for of_fit in self.settings):
+            self.start_point = StackedStart(self.settings, parameters)
+        is_scaled = self.alignment is not None or (self.rival is not None and self.rival.is_scaled)
+        if is_scaled and self.feature_scale != "none":
             start = network.both_features(parameters, self.shape, self.rows, self.source_slots, self.norm_bound)
-            spread = self.alignment(start, self.scale).energy.sqrt()
+            spread = self._spread(start)
             self.scale = torch.where(spread > 0, spread, 1.0)
+
+    def _spread(self, features: Tensor) -> Tensor:
+        """Measure the spread as the loss does: the alignment looks at classes of both domains alone, rivals at all."""
+        if self.alignment is not None:
+            return self.alignment(features, self.scale).energy.sqrt()
+        return self.scale if self.rival is None else self.rival.rows.spread(features)
 
     def __call__(self, parameters: Parameters) -> Losses:
         """Compute the losses of all fits."""
@@ -73,9 +87,14 @@ class StackedObjective:
         of_rows = scores.logsumexp(2) - scores.gather(2, self.classes).squeeze(2)
         cross_entropy = (of_rows * self.row_weights).sum(1)
         loss = cross_entropy + network.head_penalty(parameters, self.shape, self.weight_decay, self.coupling)
-        if self.alignment is None:
+        if self.start_point is not None:
+            loss = loss + self.start_point(parameters)
+        if self.alignment is not None:
+            aligned = self._align(parameters, rows, self.alignment)
+        elif self.rival is not None:
+            aligned = self.rival(rows, self.scale)
+        else:
             return Losses(loss, cross_entropy.detach(), torch.zeros_like(cross_entropy))
-        aligned = self._align(parameters, rows, self.alignment)
         return Losses(loss + aligned, cross_entropy.detach(), aligned.detach())
 
     def _align(self, parameters: Parameters, rows: Tensor, alignment: StackedAlignment) -> Tensor:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 
+from ..training.rival_settings import RIVALS_LOOK_AT
 from .network import Shape, tensor_shapes
 from .settings import HeadSettings
 
@@ -19,6 +20,7 @@ class Algorithm(NamedTuple):
 
     orders: tuple[int, ...]
     scope: str | None
+    rival: str | None  # None for one that has no loss of its own between the domains
     class_weights: str | None
     estimator: str
     feature_scale: str
@@ -28,23 +30,28 @@ class Algorithm(NamedTuple):
     schedule: str
     warmup: float
     steps: int
+    steps_of_head: int
 
     @classmethod
     def of(cls, settings: HeadSettings) -> "Algorithm":
         """Take them out of the settings of a fit."""
         method = settings.resolved_method()
+        rival = method.rival if method.rival in RIVALS_LOOK_AT else None
+        aligns = method.mean_scope is not None
         return cls(
             method.orders,
-            method.scope,
+            method.mean_scope,
+            rival,
             method.class_weights,
-            settings.estimator if method.aligns else "",
-            settings.feature_scale if method.aligns else "",
+            settings.estimator if aligns else "",
+            settings.feature_scale if aligns or "feature_scale" in RIVALS_LOOK_AT.get(rival or "", ()) else "",
             settings.norm_bound is not None,
             settings.optimizer,
             settings.momentum,
             settings.schedule,
             settings.warmup,
             settings.steps,
+            settings.steps_of_head(),
         )
 
 
@@ -93,9 +100,12 @@ def fit_bytes(plan: Plan) -> int:
     numbers = slots * (6 * shape.size + 4 * shape.num_classes + 3 * (shape.hidden or 0)) + 7 * parameters
     if algorithm.scope is not None:
         side = source + target if algorithm.scope == "class" else slots
-        if algorithm.orders == (2,) and algorithm.estimator == "plugin":
+        if algorithm.orders in ((), (2,)) and algorithm.estimator == "plugin":
             side = min(side, shape.size)
-        numbers += slots * (5 * shape.size + (3 + 2 * max(algorithm.orders)) * side)
+        numbers += slots * (5 * shape.size + (3 + 2 * max(algorithm.orders, default=0)) * side)
+    elif algorithm.rival is not None:
+        pairs = slots if algorithm.rival == "supcon" else shape.num_classes * target
+        numbers += slots * (5 * shape.size + (0 if algorithm.rival == "variance" else 6 * pairs))
     return int(numbers * plan.dtype.itemsize)
 
 

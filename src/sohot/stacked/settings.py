@@ -9,11 +9,12 @@ from ..functional.plain_checks import check_choice, check_count, check_not_negat
 from ..losses.choices import FEATURE_SCALES
 from ..streams.choices import HEADS, STREAMS
 from ..training.methods import Method, method
+from ..training.rival_settings import RivalSettings
 from ..training.settings import OPTIMIZERS, SCHEDULES
 
 
 @dataclass(frozen=True)
-class HeadSettings:
+class HeadSettings(RivalSettings):
     """Settings of one fit.
 
     The features are centred, brought to their first principal axes and divided by one constant, so that a coordinate
@@ -28,6 +29,12 @@ class HeadSettings:
         alpha2: How strongly ζ̄ is held at 1.
         estimator: "plugin" or "unbiased", see `sohot.ScatterAlignment`.
         feature_scale: "initial", "none" or "unit", see `sohot.ScatterAlignment`.
+        rival_weight: Weight of the loss of a method to compare with; None for the one of its paper.
+        margin: Margin of `ccsa` and `dsne`.
+        temperature: Temperature of `supcon`.
+        l2_sp: How strongly the network is held at where it started, in place of `map_decay`; None for 0, and for 0.01
+            with the method `l2-sp`.
+        head_first: Share of the steps in which the classifier learns alone; None for 0, and for 0.5 with `lp-ft`.
         streams: "shared" (one network for both domains) or "separate" (two, equal at the start).
         hidden: Size of a hidden layer; None for a linear network.
         components: Number of principal axes of the training rows that are kept; None for all features.
@@ -60,6 +67,11 @@ class HeadSettings:
     alpha2: float = 0.1
     estimator: str = "plugin"
     feature_scale: str = "initial"
+    rival_weight: float | None = None
+    margin: float = 1.0
+    temperature: float = 0.1
+    l2_sp: float | None = None
+    head_first: float | None = None
     streams: str = "shared"
     hidden: int | None = None
     components: int | None = 128
@@ -87,8 +99,6 @@ class HeadSettings:
         for name, choices in _CHOICES.items():
             check_choice(getattr(self, name), choices, name)
         chosen = self.resolved_method()
-        if chosen.rival is not None:
-            raise ValueError(f"the method {chosen.name!r} trains networks on images; it is not to be had on features")
         count = len(chosen.orders)
         if isinstance(self.sigma1, tuple) and len(self.sigma1) != count:
             raise ValueError(f"sigma1 must hold one number for each of the {count} orders, got {len(self.sigma1)}")
@@ -101,6 +111,7 @@ class HeadSettings:
             check_count(value, name, lowest)
         for name in ("sigma2", "alpha1", "alpha2", "weight_decay", "coupling", "map_decay", "zeta_learning_rate"):
             check_not_negative(getattr(self, name), name)
+        self.check_rival_numbers()
         for sigma in self.sigma1 if isinstance(self.sigma1, tuple) else (self.sigma1,):
             check_not_negative(sigma, "sigma1")
         for name in ("learning_rate", "head_factor", "norm_bound"):

@@ -46,8 +46,10 @@ class Experiment:
         """Count the cells that are done, that failed, and all that the grid asks for."""
         each = len(self.table["shifts"]) * len(self.grid.splits)
         wanted = 0
+        frozen = any(record["cell"].get("frozen") for record in self.records)
+        given = self.grid.frozen if frozen else self.grid.settings
         for method in self.grid.methods:
-            looked_at = relevant_settings(method, {**self.grid.settings, **self.grid.vary})
+            looked_at = relevant_settings(method, {**given, **self.grid.vary}, frozen=frozen)
             wanted += each * math.prod(len(values) for name, values in self.grid.vary.items() if name in looked_at)
         return len(self.done), len(self.failed), wanted
 

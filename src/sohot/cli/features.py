@@ -78,6 +78,15 @@ def fit_features(
     sigma1: Annotated[str | None, typer.Option("--sigma1", help="Weight of the scatters, or one per order.")] = None,
     sigma2: Annotated[float | None, typer.Option("--sigma2", help="Weight of the means.")] = None,
     estimator: Annotated[str | None, typer.Option("--estimator", help="plugin or unbiased.")] = None,
+    rival_weight: Annotated[float | None, typer.Option("--rival-weight", help="Weight of a rival's loss.")] = None,
+    margin: Annotated[float | None, typer.Option("--margin", help="Margin of ccsa and dsne.")] = None,
+    temperature: Annotated[float | None, typer.Option("--temperature", help="Temperature of supcon.")] = None,
+    l2_sp: Annotated[
+        float | None, typer.Option("--l2-sp", help="Hold the network at where it started, this strongly.")
+    ] = None,
+    head_first: Annotated[
+        float | None, typer.Option("--head-first", help="Share of the steps in which the classifier learns alone.")
+    ] = None,
     streams: Annotated[str | None, typer.Option("--streams", help="shared or separate.")] = None,
     heads: Annotated[str | None, typer.Option("--heads", help="shared or coupled.")] = None,
     hidden: Annotated[int | None, typer.Option("--hidden", help="Size of a hidden layer; none without it.")] = None,
@@ -104,6 +113,11 @@ def fit_features(
         "sigma1": sigma1,
         "sigma2": sigma2,
         "estimator": estimator,
+        "rival_weight": rival_weight,
+        "margin": margin,
+        "temperature": temperature,
+        "l2_sp": l2_sp,
+        "head_first": head_first,
         "streams": streams,
         "heads": heads,
         "hidden": hidden,

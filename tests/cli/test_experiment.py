@@ -14,6 +14,7 @@ from sohot.experiments import outputs
 from sohot.experiments.engines import making
 from sohot.experiments.grid import write_grid
 from sohot.experiments.store import Store
+from sohot.training import RIVAL_NAMES
 
 
 @pytest.fixture
@@ -50,6 +51,15 @@ def test_a_grid_runs_and_is_kept(sohot, mine, tmp_path):
     assert again.json["cells"] == {"total": 4, "computed": 0, "kept": 4, "failed": 0}
     assert again.json["table"] == {"rows": 4}
     assert again.json["files"] == [str(tmp_path / "out" / "small.txt")] * 4
+
+
+@pytest.mark.parametrize("options", [(), ("--select", "cv")], ids=["fixed", "selected"])
+def test_rivals_run_on_frozen_features(sohot, mine, options):
+    named = ("--methods", ",".join(["s+t", *RIVAL_NAMES]), "--splits", "1-1", "--set", "steps=5", "--device", "cpu")
+    done = sohot(*mine, "--frozen", *named, *options, "--json")
+    assert done.code == 0
+    assert done.json["cells"] == {"total": 9, "computed": 9, "kept": 0, "failed": 0}
+    assert [row["method"] for row in done.json["table"]["rows"]] == ["s+t", *RIVAL_NAMES]
 
 
 def test_parts_of_a_grid_are_chosen_on_the_command_line(sohot, mine, quick):

@@ -215,9 +215,10 @@ def test_a_gpu_that_is_not_there_is_named():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
-def test_a_gpu_gives_what_a_cpu_gives():
+@pytest.mark.parametrize("name", ["so+to+zeta", *RIVAL_NAMES])
+def test_a_gpu_gives_what_a_cpu_gives(name):
     problems = [problem(seed, *sizes) for seed, sizes in enumerate(SIZES.values())]
-    of_fits = [replace(SHORT, method="so+to+zeta", components=3)] * len(problems)
+    of_fits = [replace(SHORT, method=name, components=3)] * len(problems)
     for found, expected in zip(fit_stack(problems, of_fits, device="cuda"), fit_stack(problems, of_fits), strict=True):
         assert_same(found, expected, 1e-6)
 

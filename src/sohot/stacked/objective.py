@@ -51,7 +51,7 @@ class StackedObjective:
         self.alignment: StackedAlignment | None = None
         self.feature_scale = first.feature_scale
         self.scale = torch.ones(len(settings), dtype=rows.dtype, device=rows.device)
-        self.rival = make_rival(settings, layout, rows) if shape.two_domains else None
+        self.rival = make_rival(settings, layout, rows)
         self.start_point: StackedStart | None = None
         if method.mean_scope is None:
             return

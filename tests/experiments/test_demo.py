@@ -8,7 +8,9 @@ import torch
 
 from sohot.experiments import METHODS, DemoProgress, describe, run_demo
 from sohot.experiments.demo_file import read_demo
+from sohot.experiments.demo_text import MEANING
 from sohot.experiments.digit_splits import content_hash, draw_split
+from sohot.training import RIVAL_NAMES
 
 PICTURES = ["samples.png", "scatters.png", "zeta.png"]
 
@@ -93,6 +95,14 @@ def test_without_learned_weights_there_is_no_picture_of_them(tmp_path: Path) -> 
     assert [Path(file).name for file in run_tiny(tmp_path, methods=["t"])["pictures"]] == PICTURES[:2]
 
 
+def test_rivals_are_compared_where_they_are_named(tmp_path: Path) -> None:
+    assert not set(RIVAL_NAMES) & set(METHODS)
+    result = run_tiny(tmp_path, methods=["s+t", *RIVAL_NAMES])
+    assert tuple(result["methods"]) == ("s+t", *RIVAL_NAMES)
+    text = describe(result)
+    assert all(MEANING[name] in text for name in RIVAL_NAMES)
+
+
 def test_mean_and_std_are_those_of_the_splits(tmp_path: Path) -> None:
     values = run_tiny(tmp_path, methods=["t"], splits=3)["methods"]["t"]
     splits = torch.tensor(values["splits"], dtype=torch.float64)
@@ -175,7 +185,7 @@ RESULT = {
 def test_the_text_compares_split_by_split_and_says_what_is_next() -> None:
     text = describe(RESULT)
     assert "80.0 ± 2.0" in text
-    assert "+1.5 ± 3.5, better in 1 of 2 splits" in text
+    assert "+1.5 ± 3.5, better in 1 of 2 splits, p 0.742" in text
     for part in (
         "61 s",
         "demo/samples.png",
@@ -188,14 +198,20 @@ def test_the_text_compares_split_by_split_and_says_what_is_next() -> None:
     assert max(map(len, text.splitlines())) <= 110
 
 
+def test_where_nothing_can_be_judged_no_chance_is_told() -> None:
+    def text(mine: list[float], its: list[float]) -> str:
+        values = {"mean": 0.0, "std": 0.0}
+        methods = {"s+t": {**values, "splits": its}, "so": {**values, "splits": mine}}
+        return next(line for line in describe({**RESULT, "methods": methods}).splitlines() if line.startswith("  so "))
+
+    assert text([81.0], [80.0]).endswith("+1.0 ± 0.0, better in 1 of 1 split")
+    assert text([81.0, 83.0], [80.0, 82.0]).endswith("better in 2 of 2 splits")  # the same difference in both
+    assert text([90.0, 91.0, 92.1, 93.0], [80.0, 81.0, 82.0, 83.0]).endswith("better in 4 of 4 splits, p < 0.001")
+
+
 def test_without_the_baseline_there_is_no_difference() -> None:
     text = describe({**RESULT, "methods": {"to": RESULT["methods"]["so"]}, "pictures": []})
     assert "difference" not in text
     assert "better in" not in text
     assert "Pictures" not in text
     assert "81.5 ± 1.5" in text
-
-
-def test_methods_without_settings_here_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="the demo has no settings for ccsa"):
-        run_demo(tmp_path, methods=["s+t", "ccsa"])

@@ -161,7 +161,7 @@ def demo(
     splits: Annotated[int, typer.Option("--splits", min=1, help="Random choices of the labelled images.")] = 3,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 0,
     methods: Annotated[
-        str | None, typer.Option("--methods", help="Methods, with commas between; all of them without it.")
+        str | None, typer.Option("--methods", help="Methods, with commas between, rivals too; without it the paper's.")
     ] = None,
     json: Json = False,
 ) -> None:

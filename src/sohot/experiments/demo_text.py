@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .digit_splits import SHOTS
+from .statistics import paired_difference
 
 BASELINE = "s+t"
 MEANING = {
@@ -15,8 +16,16 @@ MEANING = {
     "s+t": "both, no alignment",
     "m": "both, whole domains aligned",
     "so": "both, class scatters aligned",
-    "so+zeta": "the same, class weights learned",
+    "so+zeta": "the same with class weights",
     "so+to+fo+zeta": "the same, orders 2, 3 and 4",
+    "means": "both, class means aligned",
+    "variance": "both, class spread penalised",
+    "ccsa": "both, pairs near or apart",
+    "dsne": "both, nearest and farthest",
+    "dage": "both, graph embedding",
+    "supcon": "both, supervised contrastive",
+    "l2-sp": "both, held at first weights",
+    "lp-ft": "both, classifier first",
 }
 
 _NEXT = """\
@@ -37,12 +46,12 @@ def describe(result: Mapping[str, Any]) -> str:
         result: What `run_demo` returned.
 
     Returns:
-        The table (mean ± standard deviation; the difference to s+t, split by split), the pictures, and what to try
-        next; several lines, without a newline at the end.
+        The table (mean ± standard deviation; the difference to s+t, split by split, with the p of a paired t-test), the
+        pictures, and what to try next; several lines, without a newline at the end.
 
     Example:
         >>> result = {"methods": {"s+t": {"mean": 81.0, "std": 1.0, "splits": [80.0, 82.0]},
-        ...                       "so": {"mean": 85.5, "std": 1.5, "splits": [84.0, 87.0]}},
+        ...                       "so": {"mean": 85.5, "std": 2.5, "splits": [83.0, 88.0]}},
         ...           "seconds": 9.0, "pictures": []}
         >>> print(describe(result).split("What to try next")[0].rstrip())
         From printed to handwritten digits: 3 labels per class, 2 splits, 9 s.
@@ -50,7 +59,7 @@ def describe(result: Mapping[str, Any]) -> str:
         <BLANKLINE>
           method                                       mean ± std   difference to s+t
           s+t            both, no alignment            81.0 ± 1.0
-          so             both, class scatters aligned  85.5 ± 1.5   +4.5 ± 0.5, better in 2 of 2 splits
+          so             both, class scatters aligned  85.5 ± 2.5   +4.5 ± 1.5, better in 2 of 2 splits, p 0.205
     """
     methods: Mapping[str, Any] = result["methods"]
     splits = len(next(iter(methods.values()))["splits"])
@@ -76,12 +85,19 @@ def _difference(name: str, methods: Mapping[str, Any]) -> str:
     """Compare a method with the baseline split by split: both have the same images and the same first weights."""
     if name == BASELINE or BASELINE not in methods:
         return ""
-    gains = [mine - its for mine, its in zip(methods[name]["splits"], methods[BASELINE]["splits"], strict=True)]
-    better = sum(gain > 0 for gain in gains)
-    return (
-        f"{statistics.fmean(gains):+.1f} ± {statistics.pstdev(gains):.1f}, "
-        f"better in {better} of {_count(len(gains), 'split')}"
-    )
+    mine, its = (methods[one]["splits"] for one in (name, BASELINE))
+    spread = statistics.pstdev(one - other for one, other in zip(mine, its, strict=True))
+    found = paired_difference(dict(enumerate(mine)), dict(enumerate(its)))
+    assert found is not None  # there is a split
+    words = f"{found.mean:+.1f} ± {spread:.1f}, better in {found.wins} of {_count(found.pairs, 'split')}"
+    return f"{words}{_chance(found.p_t)}"
+
+
+def _chance(p: float | None) -> str:
+    """Give the p of the paired t-test; nothing where one split, or equal differences, leave nothing to judge by."""
+    if p is None:
+        return ""
+    return ", p < 0.001" if p < 0.001 else f", p {p:.3f}"
 
 
 def _count(number: int, thing: str) -> str:

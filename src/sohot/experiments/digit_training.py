@@ -25,12 +25,20 @@ _COMMON: dict[str, Any] = {
 }
 
 # Chosen on the development half of the handwritten digits among nine candidates for each method, by
-# benchmarks/demo_selection.py (its table: benchmarks/results/demo-selection.md). Each method without alignment has its
-# own best; those that align share one setting, the best on the average of them.
-_PLAIN: dict[str, dict[str, Any]] = {
+# benchmarks/demo_selection.py (its tables: demo-selection.md and demo-selection-rivals.md in benchmarks/results). Each
+# method that aligns no scatters has its own best; those that do share one setting, the best on the average of them.
+_OWN: dict[str, dict[str, Any]] = {
     "s": {"lr": 1e-2},
     "t": {"lr": 3e-3},
     "s+t": {"lr": 1e-2, "weight_decay": 0.3, "head_decay": 2.5e-3},
+    "means": {"lr": 1e-2, "sigma2": 1e-3},
+    "variance": {"lr": 1e-2, "rival_weight": 0.01},
+    "ccsa": {"lr": 1e-2, "rival_weight": 0.1, "feature_scale": "none"},
+    "dsne": {"lr": 1e-3, "rival_weight": 1e-3},
+    "dage": {"lr": 3e-3, "rival_weight": 0.01},
+    "supcon": {"lr": 3e-3, "rival_weight": 1.0},
+    "l2-sp": {"lr": 1e-2, "l2_sp": 0.01},
+    "lp-ft": {"lr": 1e-2, "head_first": 0.1},
 }
 _ALIGNED: dict[str, Any] = {"lr": 3e-3, "feature_scale": "initial"}
 SIGMA = 1e-3
@@ -58,7 +66,7 @@ def settings_for(name: str, sigma: float = SIGMA, **changes: Any) -> FitSettings
     """
     known = method(name)
     if not known.aligns:
-        return FitSettings(**{"method": name, **_COMMON, **_PLAIN[known.name], **changes})
+        return FitSettings(**{"method": name, **_COMMON, **_OWN[known.name], **changes})
     sigmas = {"sigma1": tuple(sigma / 100 ** (order - 2) for order in known.orders), "sigma2": sigma}
     return FitSettings(**{"method": name, **_COMMON, **_ALIGNED, **sigmas, **changes})
 

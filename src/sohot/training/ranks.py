@@ -5,6 +5,7 @@ rank computes the one loss of the whole batch, and each takes its own rows' part
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -153,24 +154,33 @@ def lost_connection(error: BaseException | None) -> bool:
     return known or (isinstance(error, RuntimeError) and ("gloo" in str(error) or "NCCL" in str(error)))
 
 
+SETTLING = 0.5
+"""Seconds for which ranks stand still before they part."""
+
+
 @contextmanager
 def parting(device: torch.device | str = "cpu") -> Iterator[None]:
     """Dissolve the group of ranks at the end of a block that all of them leave: done, stopped, or diverged.
 
-    They wait for each other first, for one that goes while another still talks can take it down with an abort in
-    place of its own sentence. A rank that fails alone waits for nobody, and the process that started it ends the rest.
+    A rank that fails alone waits for nobody, and the process that started it ends the rest.
+
+    Gloo's threads let go of what they have sent only after this thread has been told that it arrived, and need the
+    interpreter for it. If that is ending meanwhile they abort the process, if it waits for them there is a deadlock
+    (github.com/pytorch/pytorch/pull/179291). So they get some time in any case.
     """
+    together = False
     try:
         yield
+        together = True
     except (Diverged, Interrupted):
-        _part(device)
+        together = True
         raise
-    _part(device)
-
-
-def _part(device: torch.device | str) -> None:
-    ranks = Ranks.here()
-    if ranks.several and dist.is_initialized():
-        with suppress(RuntimeError):  # whoever is gone by now is done as well
-            ranks.wait(torch.device(device))
-        dist.destroy_process_group()
+    finally:
+        ranks = Ranks.here()
+        if ranks.several and dist.is_initialized():
+            if together:
+                with suppress(RuntimeError):  # whoever is gone by now is done as well
+                    ranks.wait(torch.device(device))
+            time.sleep(SETTLING)
+            if together:
+                dist.destroy_process_group()

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 import sohot
+from sohot.streams.freezing import FrozenTrunk
 
 COLOURS = {"blue": (20, 20, 180), "green": (20, 180, 20), "red": (180, 20, 20)}
 QUICK = ("--backbone", "small-cnn", "--image-size", "16", "--device", "cpu", "--loggers", "none")
@@ -81,3 +83,16 @@ def start(*arguments: object) -> "subprocess.Popen[str]":
     """Start the command in a process of its own."""
     command = [sys.executable, "-m", "sohot", *map(str, arguments)]
     return subprocess.Popen(command, env=python_path(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def count_trunk_images(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Give a list that grows by the number of images whenever some pass a frozen trunk."""
+    passed: list[int] = []
+    forward = FrozenTrunk.forward
+
+    def counted(self, images):
+        passed.append(len(images) if images.abs().sum() else 0)  # the size of an output is asked with a black image
+        return forward(self, images)
+
+    monkeypatch.setattr(FrozenTrunk, "forward", counted)
+    return passed

@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import Domains, make_domains, weights, write_images
+from command_line import Domains, count_trunk_images, make_domains, weights, write_images
 
 import sohot.runs.selection as room
 from sohot.runs import RunConfig, Watcher, fit_run, read_config
 from sohot.runs.candidates import Candidate
 from sohot.runs.gathering import gather_training
 from sohot.runs.selection import for_both, make_folds
-from sohot.streams.freezing import FrozenTrunk
 from sohot.training import ChangedRun, Interrupted
 
 FEW = (Candidate("s+t", "s+t"), Candidate("quick", "s+t", {"lr": 0.05}), Candidate("so", "so"))
@@ -183,14 +182,7 @@ def test_ctrl_c_says_what_is_kept(domains, tmp_path, monkeypatch):
 
 
 def test_every_image_passes_the_frozen_trunk_once(domains, tmp_path, monkeypatch):
-    passed = []
-    forward = FrozenTrunk.forward
-
-    def counted(self, images):
-        passed.append(len(images) if images.abs().sum() else 0)  # the size of an output is asked with a black image
-        return forward(self, images)
-
-    monkeypatch.setattr(FrozenTrunk, "forward", counted)
+    passed = count_trunk_images(monkeypatch)
     fit_run(config(domains, tmp_path / "run", trains="paper"))
     assert sum(passed) == 18 + 6 + 9  # source, target, test
 

@@ -1,8 +1,7 @@
 """Pure functions on tensors: scatter tensors, their distances and the alignment loss. No state, no input or output."""
 
-from typing import TYPE_CHECKING
-
-from .._lazy import lazy_parts
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .alignment import Alignment, class_distances, scatter_alignment
@@ -10,15 +9,24 @@ if TYPE_CHECKING:
     from .distance import scatter_distance
     from .scatter import scatter_tensor
 else:
-    __getattr__, __dir__ = lazy_parts(
-        __name__,
-        {
-            "alignment": ("Alignment", "class_distances", "scatter_alignment"),
-            "cost": ("explicit_cost", "gram_cost", "unique_coefficients"),
-            "distance": ("scatter_distance",),
-            "scatter": ("scatter_tensor",),
-        },
-    )
+    # As `sohot._lazy` does for the other packages, by itself: this one imports nothing of ours but its own modules.
+    _PARTS = {
+        "alignment": ("Alignment", "class_distances", "scatter_alignment"),
+        "cost": ("explicit_cost", "gram_cost", "unique_coefficients"),
+        "distance": ("scatter_distance",),
+        "scatter": ("scatter_tensor",),
+    }
+    _HOMES = {name: module for module, names in _PARTS.items() for name in names}
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES and name not in _PARTS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = import_module(f"{__name__}.{_HOMES.get(name, name)}")
+        return getattr(module, name) if name in _HOMES else module
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_PARTS, *_HOMES})
+
 
 __all__ = [
     "Alignment",

@@ -1,5 +1,7 @@
 """Grids: what comes with sohot can be read, what is written can be read back, and what is wrong is named."""
 
+from dataclasses import replace
+
 import pytest
 from experiment_work import small_grid
 
@@ -32,6 +34,7 @@ def test_all_parts_survive_being_written(tmp_path):
         title='quote " and ζ',
         vary={"sigma1": [0.1, 1.0], "orders": [[2], [2, 3]]},
         method_settings={"s+t": {"lr": 0.01}},
+        shift_settings={"so": {"A-W": {"lr": 0.1, "sigma1": 1.0}, "W-A": {"lr": 0.2}}},
         space={"lr": [0.1, 0.2], "sigma1": {"low": 0.1, "high": 1.0, "log": True}},
         figures=("sigma",),
     )
@@ -47,10 +50,12 @@ def test_names_are_brought_to_one_spelling_and_repeats_are_dropped():
 
 def test_what_is_set_wins_over_everything():
     grid = small_grid(vary={"sigma1": [1, 2], "lr": [0.1]}, method_settings={"so": {"sigma1": 5, "steps": 9}})
+    grid = replace(grid, shift_settings={"so": {"A-W": {"sigma1": 7, "lr": 0.2}}})
     changed = grid.changed({"sigma1": "0.5"}, methods=("so",), splits=None)
     assert changed.settings["sigma1"] == 0.5
     assert (dict(changed.vary), changed.methods, changed.splits) == ({"lr": [0.1]}, ("so",), grid.splits)
     assert changed.method_settings == {"so": {"steps": 9}}
+    assert changed.shift_settings == {"so": {"A-W": {"lr": 0.2}}}
 
 
 @pytest.mark.parametrize("text", ["x", "1-2-3", "", "1,,x", "0", "3-1"])
@@ -84,6 +89,10 @@ def test_splits_that_make_no_sense_are_refused(text):
         (MINIMAL + "[space]\ntarget_shots = [3]", "space: unknown setting 'target_shots'"),
         (MINIMAL + "[space]\nlr = { low = 1, hihg = 2 }", "did you mean 'high'"),
         (MINIMAL + "[method.sooo]\nlr = 1", "method must be one of"),
+        (MINIMAL + "[method]\nso = 1", 'method."so" must be a table'),
+        (MINIMAL + "[method.so]\nshift = 1", "must hold a table for each shift"),
+        (MINIMAL + "[method.so.shift]\nlr = 1", "must hold a table for each shift"),
+        (MINIMAL + '[method.so.shift]\n"A-W" = { sigma_1 = 1 }', 'method."so".shift."A-W": unknown setting'),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_with_the_file(tmp_path, text, sentence):

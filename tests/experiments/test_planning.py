@@ -46,6 +46,24 @@ def test_settings_of_a_method_are_its_own(dataset):
     assert {cell.method: cell.settings.get("lr") for cell in cells(grid, dataset)} == {"s+t": 0.5, "so+zeta": None}
 
 
+def test_settings_of_a_shift_win_over_those_of_its_method(dataset):
+    there, back = dataset.shifts
+    grid = small_grid(
+        splits=(1,),
+        shifts=(there, back),
+        methods=("s+t",),
+        method_settings={"s+t": {"lr": 0.5, "steps": 7}},
+        shift_settings={"s+t": {back: {"lr": 0.1}}},
+    )
+    found = {cell.shift: (cell.settings["lr"], cell.settings["steps"]) for cell in cells(grid, dataset)}
+    assert found == {there: (0.5, 7), back: (0.1, 7)}
+
+
+def test_settings_of_a_shift_that_is_not_there_are_refused(dataset):
+    with pytest.raises(ValueError, match="nowhere"):
+        cells(small_grid(shift_settings={"s+t": {"nowhere-photos": {"lr": 0.1}}}), dataset)
+
+
 def test_moved_images_are_the_same_and_changed_ones_are_not(root, dataset, tmp_path):
     grid = small_grid(splits=(1,), methods=("so",))
     before = cells(grid, dataset)[0].key

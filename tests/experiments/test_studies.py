@@ -1,5 +1,6 @@
 """The grids and networks under studies/: they are read as a user's own would be."""
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from sohot.experiments.grid import read_grid
 from sohot.streams import create_backbone
 
 STUDIES = Path(__file__).parents[2] / "studies"
+_spec = importlib.util.spec_from_file_location("choosing", STUDIES / "office31" / "choose.py")
+choosing = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(choosing)
 GRIDS = sorted(STUDIES.rglob("*.toml"))
 
 
@@ -16,8 +20,8 @@ GRIDS = sorted(STUDIES.rglob("*.toml"))
 def test_grids_can_be_read(file):
     grid = read_grid(file)
     assert grid.title
-    # What chooses settings must not see the images that test.
-    assert (grid.protocol == "paper-folds") == file.stem.startswith("choose-")
+    # What chooses settings or variants must not see the images that test.
+    assert (grid.protocol == "paper-folds") == file.stem.startswith(("choose-", "try-"))
 
 
 def test_every_method_has_as_many_candidates():
@@ -29,7 +33,47 @@ def test_every_method_has_as_many_candidates():
             combinations *= len(values)
         counts |= dict.fromkeys(grid.methods, combinations)
     assert set(counts.values()) == {6}
-    assert set(counts) == set(read_grid(STUDIES / "office31" / "lite0.toml").methods)
+    for network in ("lite0", "resnet50"):
+        methods = read_grid(STUDIES / "office31" / f"{network}.toml").methods
+        assert set(counts) == {choosing.LIKE.get(method, method) for method in methods}
+
+
+def table(scores):
+    """A table of one method with two candidates on three shifts, to two targets."""
+    rows = [
+        {
+            "method": "so",
+            "label": "so",
+            "values": {"lr": lr},
+            "cells": {shift: {"mean": mean, "count": 2, "expected": 2} for shift, mean in means.items()},
+        }
+        for lr, means in scores.items()
+    ]
+    return {"name": "choose", "rows": rows}
+
+
+def test_settings_are_chosen_without_the_own_target():
+    scores = {0.1: {"A-W": 90, "D-W": 90, "W-A": 50}, 0.2: {"A-W": 80, "D-W": 80, "W-A": 60}}
+    chosen = choosing.choose([table(scores)])
+    assert chosen == {"so": {"A-W": {"lr": 0.2}, "D-W": {"lr": 0.2}, "W-A": {"lr": 0.1}}}
+
+
+def test_chosen_settings_replace_earlier_ones(tmp_path):
+    file = STUDIES / "office31" / "lite0.toml"
+    chosen = {"so": {"A-W": {"lr": 0.1}, "W-A": {"lr": 0.2}}, "s+t": {"A-W": {"lr": 0.3}, "W-A": {"lr": 0.3}}}
+    text = choosing.grid_with(file.read_text(), chosen, ["s+t", "so+zeta"])
+    assert choosing.grid_with(text, chosen, ["s+t", "so+zeta"]) == text
+    (tmp_path / "again.toml").write_text(text)
+    grid = read_grid(tmp_path / "again.toml")
+    assert grid.method_settings["s+t"] == {"lr": 0.3}
+    assert grid.shift_settings == {"so+zeta": {"A-W": {"lr": 0.1}, "W-A": {"lr": 0.2}}}
+
+
+def test_an_incomplete_table_chooses_nothing():
+    content = table({0.1: {"A-W": 90, "W-A": 50}})
+    content["rows"][0]["cells"]["A-W"]["count"] = 1
+    with pytest.raises(ValueError, match="not complete"):
+        choosing.choose([content])
 
 
 def test_resnet50_of_the_first_form():

@@ -28,6 +28,7 @@ COMPLEXITY = "complexity"
 
 FIGURES = ("zeta", "shots", "sigma", "curves", "confusion")
 _METHODS = "method_settings"  # in the file, tables such as [method.so]
+_SHIFTS = "shift_settings"  # in the file, tables such as [method.so.shift]
 _BUILTIN = files("sohot.experiments") / "builtin"
 
 
@@ -49,6 +50,8 @@ class Grid:
         figures: What to draw.
         published: Which published numbers stand beside ours in the table; None for none.
         method_settings: Settings of single methods, by name.
+        shift_settings: Settings of single methods on single shifts, by name and then by shift; they win over
+            `method_settings`.
         space: What to choose from with `--select`, by setting: a list of values, or a range such as
             `{"low": 0.01, "high": 1.0, "log": True}`; empty for the usual ones.
         data: Options of the data set.
@@ -74,6 +77,7 @@ class Grid:
     figures: tuple[str, ...] = ()
     published: str | None = None
     method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    shift_settings: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
     space: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
     frozen: Mapping[str, Any] = field(default_factory=dict)
@@ -85,7 +89,7 @@ class Grid:
         for one in self.figures:
             check_choice(one, FIGURES, "each of figures")
         self._put("splits", parse_splits(self.splits))
-        for name in (*self.methods, *self.method_settings):
+        for name in (*self.methods, *self.method_settings, *self.shift_settings):
             _refuse_stand_in(name)
         self._put("methods", _unique((method(name).name for name in self.methods), "methods"))
         self._put("shifts", _unique(self.shifts, "shifts", empty=True))
@@ -104,6 +108,14 @@ class Grid:
             for name, table in self.method_settings.items()
         }
         self._put("method_settings", own)
+        shifted = {
+            method(name).name: {
+                shift: check_settings(table, None, f'method."{name}".shift."{shift}"')
+                for shift, table in tables.items()
+            }
+            for name, tables in self.shift_settings.items()
+        }
+        self._put("shift_settings", shifted)
 
     def _put(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -140,6 +152,10 @@ class Grid:
             space=free(self.space),
             frozen_space=free(self.frozen_space),
             method_settings={name: free(table) for name, table in self.method_settings.items()},
+            shift_settings={
+                name: {shift: free(table) for shift, table in tables.items()}
+                for name, tables in self.shift_settings.items()
+            },
             **{name: value for name, value in parts.items() if value is not None},
         )
 
@@ -189,16 +205,31 @@ def _parse(text: str, name: str, where: str) -> Grid:
         raise ValueError(f"{where} is not TOML: {error}") from None
     try:
         for key, value in content.items():
-            refuse_unknown(key, ["method" if one.name == _METHODS else one.name for one in fields(Grid)], "key")
+            known = ["method" if one.name == _METHODS else one.name for one in fields(Grid) if one.name != _SHIFTS]
+            refuse_unknown(key, known, "key")
             _check_kind(key, value)
         if "dataset" not in content:
             raise ValueError("'dataset' is missing")
         values: dict[str, Any] = {"name": name}
         for key, value in content.items():
             values[_METHODS if key == "method" else key] = tuple(value) if isinstance(value, list) else value
+        tables = values.get(_METHODS, {})
+        for name, table in tables.items():
+            if not isinstance(table, dict):
+                raise ValueError(f'method."{name}" must be a table, got {table!r}')
+        values[_SHIFTS] = {name: _shift_tables(name, table) for name, table in tables.items() if "shift" in table}
+        own = {name: {key: value for key, value in table.items() if key != "shift"} for name, table in tables.items()}
+        values[_METHODS] = {name: table for name, table in own.items() if table or name not in values[_SHIFTS]}
         return Grid(**values)
     except (ValueError, TypeError) as error:
         raise type(error)(f"{where}: {error}") from None
+
+
+def _shift_tables(name: str, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = table["shift"]
+    if not (isinstance(found, dict) and all(isinstance(one, dict) for one in found.values())):
+        raise ValueError(f'method."{name}".shift must hold a table for each shift, as "A-W" = {{ lr = 0.01 }}')
+    return found
 
 
 def _check_kind(key: str, value: Any) -> None:
@@ -261,10 +292,14 @@ def write_grid(grid: Grid, file: Path) -> None:
     tables = {"settings", "vary", "space", "data", "frozen", "frozen_space"}
     for one in fields(grid):
         value = getattr(grid, one.name)
-        if one.name not in (*tables, _METHODS) and value not in (None, ()):
+        if one.name not in (*tables, _METHODS, _SHIFTS) and value not in (None, ()):
             lines.append(f"{one.name} = {_value(value)}")
     named = {name: getattr(grid, name) for name in sorted(tables)}
     named |= {f"method.{_value(name)}": table for name, table in grid.method_settings.items()}
+    named |= {
+        f"method.{_value(name)}.shift": {_value(shift): table for shift, table in tables.items()}
+        for name, tables in grid.shift_settings.items()
+    }
     for name, table in named.items():
         if table:
             lines += ["", f"[{name}]", *(f"{key} = {_value(value)}" for key, value in table.items())]

@@ -18,14 +18,15 @@ def write_outputs(records: Sequence[dict[str, Any]], grid: Grid, out: Path) -> l
     Returns:
         The files written.
     """
-    from .figures import write_figures
-    from .report import write_report
     from .tables import write_tables
 
-    done = [record for record in records if record["status"] == "done"]
-    if not done:
+    if not any(record["status"] == "done" for record in records):
         return []
-    return [*write_tables(list(records), grid, out), *write_figures(list(records), grid, out), write_report(out)]
+    files = write_tables(list(records), grid, out)
+    from .figures import write_figures  # after the tables: they are there also where nothing can be drawn
+    from .report import write_report
+
+    return [*files, *write_figures(list(records), grid, out), write_report(out)]
 
 
 def describe_table(records: Sequence[dict[str, Any]], grid: Grid) -> tuple[str, dict[str, Any] | None]:

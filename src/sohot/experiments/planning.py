@@ -47,9 +47,13 @@ def cells(
     shifts = {shift: data_fingerprint(dataset, shift) for shift in shifts}
     if grid.protocol == "paper":
         _check_splits(grid, paper_numbers(dataset).splits)
+    for tables in grid.shift_settings.values():
+        for shift in tables:
+            if dataset.parse_shift(shift)[0] != shift:  # it would never be looked up
+                raise ValueError(f"settings of the shift {shift!r}: write it as {dataset.parse_shift(shift)[0]!r}")
     found: dict[str, Cell] = {}
     for split, (shift, data), name in product(grid.splits, shifts.items(), grid.methods):
-        for draw, settings in (frozen_combinations if frozen else _combinations)(grid, name):
+        for draw, settings in frozen_combinations(grid, name) if frozen else _combinations(grid, name, shift):
             cell = Cell(
                 dataset.name,
                 shift,
@@ -82,11 +86,12 @@ def _check_splits(grid: Grid, most: int) -> None:
             raise ValueError(f"splits: the paper's protocol has the splits 1 to {most} of {grid.dataset}, got {number}")
 
 
-def _combinations(grid: Grid, name: str) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
+def _combinations(grid: Grid, name: str, shift: str) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
     """Give the numbers of the protocol and the settings for each combination of what is varied."""
     for values in product(*grid.vary.values()):
         varied = dict(zip(grid.vary, values, strict=True))
-        merged = {**grid.settings, **grid.method_settings.get(name, {}), **varied}
+        own = {**grid.method_settings.get(name, {}), **grid.shift_settings.get(name, {}).get(shift, {})}
+        merged = {**grid.settings, **own, **varied}
         draw = {key: value for key, value in merged.items() if key not in SETTINGS}
         yield draw, normal_settings(name, {key: value for key, value in merged.items() if key in SETTINGS})
 

@@ -1,0 +1,84 @@
+"""Chooses the settings of each method by held-out labels of other targets, and writes them into a grid.
+
+    python studies/office31/choose.py studies/office31/lite0.toml chosen/plain chosen/aligned chosen/means chosen/rivals
+
+The folders are those of the experiments `choose-*.toml`. A label that chooses settings must not be a test image, and
+each target image is one in some split. So what is taken on a shift is what did best on the shifts to the *other*
+targets: no label of Webcam has a say in how Amazon to Webcam is trained. Of equals the first candidate is taken. The
+other alignments of class scatters take what `so` has chosen: they differ from it in orders and class weights alone.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+LIKE = {"so+zeta": "so", "so+to": "so", "so+to+fo+zeta": "so"}
+HEADING = "# Below: what choose.py chose, on each shift by folds of labelled images of the other targets.\n"
+
+Settings = dict[str, Any]
+
+
+def choose(tables: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Settings]]:
+    """Give the best settings by method and shift.
+
+    Args:
+        tables: Contents of `table.json` of experiments.
+
+    Raises:
+        ValueError: Some cells of a candidate are not there.
+    """
+    candidates: dict[str, list[Mapping[str, Any]]] = {}
+    for table in tables:
+        for row in table["rows"]:
+            if any(cell["count"] < cell["expected"] for cell in row["cells"].values()):
+                raise ValueError(f"{table['name']}: {row['label']} is not complete, run its experiment again")
+            candidates.setdefault(row["method"], []).append(row)
+    return {
+        method: {shift: _best(rows, shift)["values"] for shift in rows[0]["cells"]}
+        for method, rows in candidates.items()
+    }
+
+
+def _best(rows: list[Mapping[str, Any]], shift: str) -> Mapping[str, Any]:
+    others = [other for other in rows[0]["cells"] if _target(other) != _target(shift)]
+    return max(rows, key=lambda row: sum(row["cells"][other]["mean"] for other in others))
+
+
+def _target(shift: str) -> str:
+    return shift.rpartition("-")[2]
+
+
+def grid_with(text: str, chosen: Mapping[str, Mapping[str, Settings]], methods: Iterable[str]) -> str:
+    """Put chosen settings at the end of a grid's text, in place of what an earlier choice has left there."""
+    tables = []
+    for method in methods:
+        by_shift = chosen[LIKE.get(method, method)]
+        first = next(iter(by_shift.values()))
+        if all(settings == first for settings in by_shift.values()):
+            lines = [f'[method."{method}"]', *_lines(first)]
+        else:
+            lines = [f'[method."{method}".shift]']
+            lines += [f'"{shift}" = {{ {", ".join(_lines(settings))} }}' for shift, settings in by_shift.items()]
+        tables.append("\n".join(lines))
+    return text.split(HEADING)[0].rstrip() + "\n\n" + HEADING + "\n\n".join(tables) + "\n"
+
+
+def _lines(settings: Settings) -> list[str]:
+    return [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+
+
+def main() -> None:
+    """Write the chosen settings into the grid that the first argument names."""
+    from sohot.experiments.grid import read_grid
+
+    grid, *folders = map(Path, sys.argv[1:])
+    chosen = choose(json.loads((folder / "table.json").read_text(encoding="utf-8")) for folder in folders)
+    for method, by_shift in chosen.items():
+        print(method, by_shift)
+    grid.write_text(grid_with(grid.read_text(encoding="utf-8"), chosen, read_grid(grid).methods), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -4,8 +4,9 @@
 
 The folders are those of the experiments `choose-*.toml`. A label that chooses settings must not be a test image, and
 each target image is one in some split. So what is taken on a shift is what did best on the shifts to the *other*
-targets: no label of Webcam has a say in how Amazon to Webcam is trained. Of equals the first candidate is taken. The
-other alignments of class scatters take what `so` has chosen: they differ from it in orders and class weights alone.
+targets: no label of Webcam has a say in how Amazon to Webcam is trained. Of equals the first candidate is taken, and
+none whose training has diverged on some fold. The other alignments of class scatters take what `so` has chosen: they
+differ from it in orders and class weights alone.
 """
 
 import json
@@ -32,7 +33,10 @@ def choose(tables: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Settings]
     candidates: dict[str, list[Mapping[str, Any]]] = {}
     for table in tables:
         for row in table["rows"]:
-            if any(cell["count"] < cell["expected"] for cell in row["cells"].values()):
+            cells = row["cells"].values()
+            if any(cell["failed"] for cell in cells):  # training has diverged: nobody would take such settings
+                continue
+            if any(cell["count"] < cell["expected"] for cell in cells):
                 raise ValueError(f"{table['name']}: {row['label']} is not complete, run its experiment again")
             candidates.setdefault(row["method"], []).append(row)
     return {

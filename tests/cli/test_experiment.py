@@ -35,7 +35,9 @@ def quick(monkeypatch):
         return InlineEngine()
 
     monkeypatch.setattr(making, "make_engine", make)
-    monkeypatch.setattr(outputs, "write_outputs", lambda records, grid, out: [out / f"{grid.name}.txt"] * len(records))
+    monkeypatch.setattr(
+        outputs, "write_outputs", lambda records, grid, out, _: [out / f"{grid.name}.txt"] * len(records)
+    )
     monkeypatch.setattr(outputs, "describe_table", lambda records, _: ("a table", {"rows": len(records)}))
     return made
 

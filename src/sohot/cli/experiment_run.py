@@ -90,16 +90,16 @@ def run_experiment(plan: Plan, engine: Engine, again: str, *, retry_failed: bool
         raise Interrupted(
             f"stopped by {by}; finished cells are kept in {plan.where.out}, go on with: {again}", sent
         ) from None
-    _present(plan, run, again, json)
+    _present(plan, run, again, quiet, json)
     if run.failed:
         raise typer.Exit(FAILED)
 
 
-def _present(plan: Plan, run: GridRun, again: str, json: bool) -> None:
+def _present(plan: Plan, run: GridRun, again: str, quiet: bool, json: bool) -> None:
     from ..experiments.outputs import describe_table, write_outputs
 
-    with results_only():
-        files = write_outputs(run.records, plan.grid, plan.where.out)
+    with results_only(), watch_grid(quiet) as watcher:
+        files = write_outputs(run.records, plan.grid, plan.where.out, watcher.progress)
         text, table = describe_table(run.records, plan.grid)
     if json:
         failed = [{"key": cell.key, "cell": cell.as_dict(), "error": error} for cell, error in run.failed]

@@ -4,16 +4,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..runs.gathering import Progress
 from .grid import Grid
 
 
-def write_outputs(records: Sequence[dict[str, Any]], grid: Grid, out: Path) -> list[Path]:
+def write_outputs(
+    records: Sequence[dict[str, Any]], grid: Grid, out: Path, progress: Progress | None = None
+) -> list[Path]:
     """Write tables, figures and the report of an experiment into its folder.
 
     Args:
         records: The latest attempt at each cell.
         grid: The grid.
         out: The folder.
+        progress: Told how many figures are drawn.
 
     Returns:
         The files written.
@@ -26,7 +30,7 @@ def write_outputs(records: Sequence[dict[str, Any]], grid: Grid, out: Path) -> l
     from .figures import write_figures  # after the tables: they are there also where nothing can be drawn
     from .report import write_report
 
-    return [*files, *write_figures(list(records), grid, out), write_report(out)]
+    return [*files, *write_figures(list(records), grid, out, progress), write_report(out)]
 
 
 def describe_table(records: Sequence[dict[str, Any]], grid: Grid) -> tuple[str, dict[str, Any] | None]:

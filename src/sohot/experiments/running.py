@@ -130,7 +130,8 @@ def run_grid(plan: Plan, engine: Engine, *, retry_failed: bool = False, watcher:
     with Store(plan.results) as store:
         store.plan(plan.cells)
         write_grid(plan.grid, out / GRID)
-        settled = [store.settled(retry=retry_failed).get(cell.key) for cell in plan.cells]
+        known = store.settled(retry=retry_failed)
+        settled = [known.get(cell.key) for cell in plan.cells]
         pending = [cell for cell, ended in zip(plan.cells, settled, strict=True) if ended is None]
         kept = settled.count("done")
         watcher.begin(len(plan.cells), kept, settled.count("failed"))

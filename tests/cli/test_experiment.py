@@ -64,6 +64,13 @@ def test_rivals_run_on_frozen_features(sohot, mine, options):
     assert [row["method"] for row in done.json["table"]["rows"]] == ["s+t", *RIVAL_NAMES]
 
 
+def test_the_baseline_can_be_chosen(sohot, mine):
+    head = ("--methods", "s+t,variance", "--splits", "1-1", "--set", "steps=5", "--device", "cpu", "--frozen")
+    done = sohot(*mine, *head, "--baseline", "variance", "--json")
+    assert [one["method"] for one in done.json["table"]["differences"]] == ["s+t"]
+    assert sohot(*mine, *head, "--baseline", "nothing").code == 2
+
+
 def test_parts_of_a_grid_are_chosen_on_the_command_line(sohot, mine, quick):
     options = ("--splits", "2-2", "--methods", "so", "--set", "steps=1", "--set", "sigma1=0.5", "--shifts")
     done = sohot(*mine, *options, "sketches-photos", "--engine", "local", "--workers", 3, "--threads", 2, "--json")

@@ -72,6 +72,15 @@ def experiment(
     methods: Annotated[
         str | None, typer.Option("--methods", help="As s+t,m,so.", show_default="the grid's", rich_help_panel=_GRID)
     ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline",
+            help="Method that tables compare the others with.",
+            show_default="the grid's, else s+t",
+            rich_help_panel=_GRID,
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -154,7 +163,7 @@ def experiment(
         return
     if frozen and engine == "ray":
         raise ValueError("--frozen trains many cells together in one process: leave --engine ray out")
-    grid = change_grid(name, backbone, shifts, splits, methods, settings or [], frozen)
+    grid = change_grid(name, backbone, shifts, splits, methods, baseline, settings or [], frozen)
     if data is None:
         where = f" (`sohot data fetch {grid.dataset}` says where to get it)" if grid.dataset != "domains" else ""
         raise ValueError(f"--data is missing: give the folder of the data set {grid.dataset}{where}")

@@ -25,6 +25,7 @@ def change_grid(
     shifts: str | None,
     splits: str | None,
     methods: str | None,
+    baseline: str | None,
     settings: Sequence[str],
     frozen: bool = False,
 ) -> Grid:
@@ -44,6 +45,7 @@ def change_grid(
         shifts=_words(shifts),
         splits=None if splits is None else parse_splits(splits),
         methods=_words(methods),
+        baseline=baseline,
     )
 
 

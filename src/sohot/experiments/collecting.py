@@ -97,11 +97,11 @@ def collect(records: Iterable[Record], grid: "Grid") -> list[ResultRow]:
     return sorted([*rows.values(), *empty], key=lambda row: _place(row, grid))
 
 
-def baseline_of(row: ResultRow, rows: Iterable[ResultRow]) -> ResultRow | None:
-    """Find the row of `s+t` to compare with: the same backbone, and the same values of what `s+t` does not ignore."""
+def baseline_of(row: ResultRow, rows: Iterable[ResultRow], baseline: str = BASELINE) -> ResultRow | None:
+    """Find the baseline to compare with: the same backbone, and the same values of what it does not ignore."""
     for other in rows:
         same = all(value is None or value == row.values[name] for name, value in other.values.items())
-        if other.method == BASELINE and other.backbone == row.backbone and same and other is not row:
+        if other.method == baseline and other.backbone == row.backbone and same and other is not row:
             return other
     return None
 

@@ -48,6 +48,7 @@ class Grid:
         settings: Options of `sohot fit`, and numbers of the protocol such as `target_shots`, for all cells.
         vary: The same with a list of values each: every combination is tried.
         figures: What to draw.
+        baseline: The method that tables compare the others with.
         published: Which published numbers stand beside ours in the table; None for none.
         method_settings: Settings of single methods, by name.
         shift_settings: Settings of single methods on single shifts, by name and then by shift; they win over
@@ -75,6 +76,7 @@ class Grid:
     settings: Mapping[str, Any] = field(default_factory=dict)
     vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     figures: tuple[str, ...] = ()
+    baseline: str = "s+t"
     published: str | None = None
     method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shift_settings: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
@@ -89,8 +91,9 @@ class Grid:
         for one in self.figures:
             check_choice(one, FIGURES, "each of figures")
         self._put("splits", parse_splits(self.splits))
-        for name in (*self.methods, *self.method_settings, *self.shift_settings):
+        for name in (*self.methods, self.baseline, *self.method_settings, *self.shift_settings):
             _refuse_stand_in(name)
+        self._put("baseline", method(self.baseline).name)
         self._put("methods", _unique((method(name).name for name in self.methods), "methods"))
         self._put("shifts", _unique(self.shifts, "shifts", empty=True))
         self._put("settings", check_settings(self.settings, self.protocol, "settings"))
@@ -233,7 +236,7 @@ def _shift_tables(name: str, table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _check_kind(key: str, value: Any) -> None:
-    texts = ("name", "title", "dataset", "protocol", "backbone", "published")
+    texts = ("name", "title", "dataset", "protocol", "backbone", "baseline", "published")
     if key in texts and not isinstance(value, str):
         raise ValueError(f"{key} must be a text, got {value!r}")
     if key in ("shifts", "methods", "figures") and not (

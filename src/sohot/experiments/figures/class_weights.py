@@ -44,6 +44,7 @@ def weight_histograms(rows: Iterable[ResultRow]) -> "Figure | None":
     if not learned:
         return None
     columns = max(map(len, learned.values()))
+    low, high = shown_range([value for terms in learned.values() for values in terms.values() for value in values])
     figure = new_figure(max(4.2, 3.1 * columns), 0.5 + 2.6 * len(learned))
     panels = figure.subplots(len(learned), columns, squeeze=False)
     for line, (label, terms) in zip(panels, learned.items(), strict=True):
@@ -52,7 +53,7 @@ def weight_histograms(rows: Iterable[ResultRow]) -> "Figure | None":
                 axes.set_axis_off()
                 continue
             term, values = list(terms.items())[place]
-            _draw(axes, values, place)
+            _draw(axes, values, place, low, high)
             axes.set_title(f"{term} ({plain(label)})", fontsize=10)
             axes.set_xlabel("weight", fontsize=9)
         line[0].set_ylabel("density", fontsize=9)
@@ -67,6 +68,19 @@ def class_weights(row: ResultRow) -> dict[str, list[float]]:
             name = r"$\bar{\zeta}$, means" if term == "means" else rf"$\zeta$, {term.replace('order', 'order ')}"
             found.setdefault(name, []).extend(values)
     return found
+
+
+def shown_range(values: Sequence[float]) -> tuple[float, float]:
+    """Give the range of weights to show, one for all panels: from 0, or closer where all of them stayed near 1.
+
+    >>> shown_range([0.2, 0.9]), shown_range([0.99, 0.996]), shown_range([1.0, 1.0]), shown_range([0.5, 1.5])
+    ((0.0, 1.0), (0.98, 1.0), (0.0, 1.0), (0.0, 1.5))
+    """
+    high, least = max(1.0, *values), min(values)
+    if least < high / 2 or least == high:
+        return 0.0, high
+    step = 10.0 ** math.floor(math.log10(high - least))
+    return math.floor((least - step / 2) / step) * step, high
 
 
 def fit_beta(values: Sequence[float]) -> BetaFit | None:
@@ -101,11 +115,10 @@ def fit_beta(values: Sequence[float]) -> BetaFit | None:
     return BetaFit(float(a), float(b), scale) if math.isfinite(a) and math.isfinite(b) else None
 
 
-def _draw(axes: "Axes", values: Sequence[float], place: int) -> None:
+def _draw(axes: "Axes", values: Sequence[float], place: int, low: float, high: float) -> None:
     from scipy.stats import beta
 
-    scale = max(1.0, *values)
-    bins = np.linspace(0, scale, 21)
+    bins = np.linspace(low, high, 21)
     counts, _ = np.histogram(values, bins)
     heights = counts / (len(values) * np.diff(bins))
     axes.bar(
@@ -117,17 +130,17 @@ def _draw(axes: "Axes", values: Sequence[float], place: int) -> None:
         alpha=0.55,
         edgecolor="white",
         hatch=HATCHES[place % len(HATCHES)],
-        label=f"{len(values)} weights, mean {np.mean(values):.2f}",
+        label=f"{len(values)} weights, mean {np.mean(values):.3g}",
     )
     top = float(heights.max())
     fit = fit_beta(values)
     if fit is not None:
-        x = np.linspace(_EDGE, 1 - _EDGE, 400)
-        density = beta.pdf(x, fit.a, fit.b) / scale
-        axes.plot(x * scale, density, color="black", linewidth=1.4, label=f"Beta({fit.a:.2g}, {fit.b:.2g})")
+        x = np.linspace(max(low / fit.scale, _EDGE), min(high / fit.scale, 1) - _EDGE, 400)
+        density = beta.pdf(x, fit.a, fit.b) / fit.scale
+        axes.plot(x * fit.scale, density, color="black", linewidth=1.4, label=f"Beta({fit.a:.2g}, {fit.b:.2g})")
         top = max(top, min(float(density.max()), 1.5 * top))  # a density may rise without end at 0 and at 1
     axes.set_ylim(0, 1.35 * top)
-    axes.set_xlim(0, scale * 1.02)
+    axes.set_xlim(low, high + 0.02 * (high - low))
     axes.axvline(1, color="black", linewidth=0.8, linestyle=":")
     axes.legend(loc="upper left", fontsize=7.5, facecolor="white", framealpha=0.9, edgecolor="none")
     tidy(axes, grid=False)

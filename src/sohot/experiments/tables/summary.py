@@ -5,7 +5,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from ..collecting import BASELINE, Record, ResultRow, baseline_of, collect, shifts_of
+from ..collecting import Record, ResultRow, baseline_of, collect, shifts_of
 from ..published import AVERAGE, PublishedRow, published
 from ..statistics import overall_difference, paired_difference, split_averages, summarise
 from .notes import write_notes
@@ -26,8 +26,8 @@ def table_json(records: Iterable[Record], grid: "Grid", accuracy: str = "micro")
         Plain data for JSON, accuracies in per cent:
         `rows` (ours) and `published`, each with `method`, `label`, `backbone`, `values` of what is varied, `cells` by
         shift (`mean`, `std`, `count`, `expected`, `failed`, `splits`) and the `average` over the shifts;
-        `differences` to `s+t`, for each row by shift (over splits), as `average` (over splits, the shifts averaged
-        first) and over all `pairs` of shift and split; and `notes`, sentences to print below.
+        `differences` to the `baseline`, for each row by shift (over splits), as `average` (over splits, the shifts
+        averaged first) and over all `pairs` of shift and split; and `notes`, sentences to print below.
     """
     records = list(records)
     grid = replace(grid, shifts=shifts_of(records, grid))
@@ -39,7 +39,7 @@ def table_json(records: Iterable[Record], grid: "Grid", accuracy: str = "micro")
         "protocol": grid.protocol,
         "backbone": grid.backbone,
         "accuracy": accuracy,
-        "baseline": BASELINE,
+        "baseline": grid.baseline,
         "shifts": list(grid.shifts),
         "splits": list(grid.splits),
         "varied": list(grid.vary),
@@ -81,7 +81,7 @@ def _cell(row: ResultRow, shift: str, grid: "Grid", accuracy: str) -> dict[str, 
 
 def _differences(row: ResultRow, rows: Sequence[ResultRow], grid: "Grid", accuracy: str) -> dict[str, Any] | None:
     """Compare a row with its baseline; None for the baseline itself and where there is none."""
-    other = baseline_of(row, rows) if row.method != BASELINE else None
+    other = baseline_of(row, rows, grid.baseline) if row.method != grid.baseline else None
     if other is None:
         return None
     ours, theirs = row.accuracies(accuracy), other.accuracies(accuracy)

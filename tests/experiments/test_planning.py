@@ -37,7 +37,7 @@ def test_a_method_that_does_not_align_is_one_cell_for_every_sigma(dataset):
 
 def test_defaults_said_aloud_are_the_same_cell(dataset):
     grid = small_grid(splits=(1,), methods=("so",), settings={"target_shots": 2})
-    aloud = grid.changed({"steps": 200, "sigma1": 0.1, "lr": 0.003, "optimizer": "sgd"})
+    aloud = grid.changed({"steps": 100, "sigma1": 0.1, "lr": 0.003, "optimizer": "sgd"})
     assert [cell.key for cell in cells(grid, dataset)] == [cell.key for cell in cells(aloud, dataset)]
 
 

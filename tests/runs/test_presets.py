@@ -30,6 +30,7 @@ def test_it_comes_to_an_ordinary_configuration():
     assert resolve_paper(found) is found
     method = found.settings().resolved_method()
     assert (method.orders, method.scope, method.class_weights) == ((2,), "class", None)
+    assert found.settings().steps == FitSettings().steps  # as for every other method
 
 
 def test_the_weights_lie_where_the_paper_found_results_stable():

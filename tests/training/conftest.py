@@ -24,14 +24,16 @@ def standin() -> ModuleType:
 
 @pytest.fixture
 def train(standin):
-    """Train the small model on the small problem, with any setting or argument of `fit`."""
+    """Train the small model on the small problem, with `so` and any setting or argument of `fit`."""
 
     def run(model: Any = None, data: Any = None, **options: Any) -> FitResult:
         arguments = {
             name: options.pop(name) for name in ("batches", "run_dir", "resume", "config", "on_step") if name in options
         }
         source, source_labels, target, target_labels = standin.problem() if data is None else data
-        settings = FitSettings(**{"steps": 12, "lr": 0.02, "accelerator": "cpu", "loggers": (), **options})
+        settings = FitSettings(
+            **{"method": "so", "steps": 12, "lr": 0.02, "accelerator": "cpu", "loggers": (), **options}
+        )
         inputs = TensorInputs(source), source_labels, TensorInputs(target), target_labels
         return fit(standin.SmallStreams() if model is None else model, *inputs, settings, **arguments)
 

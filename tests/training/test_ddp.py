@@ -98,7 +98,7 @@ def close(one: dict, other: dict) -> None:
         )
 
 
-CASES = ("so+zeta", "moments in float64", "m", "s+t", "separate", "s", "t", "few rows", "target weight")
+CASES = ("so+zeta", "moments in float64", "m", "means", "s+t", "separate", "s", "t", "few rows", "target weight")
 
 
 @pytest.mark.parametrize("name", CASES)

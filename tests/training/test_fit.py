@@ -119,6 +119,8 @@ def test_progress_is_reported_step_by_step(train):
     [
         ({"lr": 1e30, "schedule": "constant"}, r"lower lr \(now 1e\+30\)"),
         ({"lr": 20.0, "schedule": "constant", "divergence_factor": 2.0}, "it began at"),
+        ({"lr": 1e30, "sigma1": 0.3, "sigma2": 0.2}, r"lower lr \(now 1e\+30\), sigma1 or sigma2 \(now 0\.3, 0\.2\),"),
+        ({"lr": 1e30, "sigma2": 0.2, "method": "means"}, r"lower lr \(now 1e\+30\) or sigma2 \(now 0\.2\), or set"),
     ],
 )
 def test_a_diverging_loss_stops_with_advice(train, options, message):

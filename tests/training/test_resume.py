@@ -16,6 +16,7 @@ KINDS = [
     {"method": "so+to", "optimizer": "adamw", "schedule": "cosine", "clip_norm": 1.0},
     {"method": "s+t", "precision": "bf16-mixed"},
     {"method": "m", "feature_scale": "unit"},
+    {"method": "means"},
     {"method": "ccsa"},
     {"method": "l2-sp"},
     {"method": "lp-ft"},

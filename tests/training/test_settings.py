@@ -32,7 +32,8 @@ def test_bookkeeping_does_not_decide_the_result():
         ({"estimator": "best"}, "estimator must be one of"),
         ({"feature_scale": "mean"}, "feature_scale must be one of"),
         ({"loggers": ("paper",)}, "each of loggers must be one of"),
-        ({"sigma1": (0.1, 0.2)}, r"one number for each of the orders \(2,\)"),
+        ({"method": "so", "sigma1": (0.1, 0.2)}, r"one number for each of the orders \(2,\)"),
+        ({"orders": (2, 3)}, r"needs a method that aligns scatters, such as 'so', and 'means' does not"),
         ({"method": "best"}, "method must be one of"),
     ],
 )

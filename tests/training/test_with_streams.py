@@ -25,7 +25,7 @@ def train(model, source=SOURCE, target=TARGET, on_step=None, run_dir=None, resum
 
 
 @pytest.mark.parametrize("kind", [("shared", "shared"), ("separate", "shared"), ("separate", "coupled")])
-@pytest.mark.parametrize("method", ["s", "t", "s+t", "m", "so+to+fo+zeta"])
+@pytest.mark.parametrize("method", ["s", "t", "s+t", "m", "means", "so+to+fo+zeta"])
 def test_every_kind_of_streams_trains(kind, method):
     model = build(streams=kind[0], heads=kind[1], norm_bound=100.0, trains="paper")
     before = predict_logits(model, TensorInputs(TARGET))

@@ -103,7 +103,7 @@ def normal_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: The method cannot be trained with them.
 
     Example:
-        >>> normal_settings("s+t", {"steps": 200, "sigma1": 1.0, "lr": 0.01})
+        >>> normal_settings("s+t", {"steps": 100, "sigma1": 1.0, "lr": 0.01})
         {'lr': 0.01}
     """
     config = RunConfig.from_values({**relevant_settings(name, settings), "method": name})

@@ -63,9 +63,10 @@ def method(name: str, orders: Sequence[int] | None = None) -> Method:
     Args:
         name: `s` (source alone), `t` (target alone), `s+t` (both, no alignment), `m` (both, whole domains aligned at
             second order), or a sum of `so`, `to` and `fo` (class scatters of order 2, 3 and 4), with `+zeta` for
-            learned class weights. To compare with: `means` (class means alone), `variance` (the spread of classes
-            penalised, nothing aligned), `ccsa`, `dsne`, `dage`, `supcon` (see `sohot.losses.rivals`), `l2-sp` (weights
-            held at where they started), `lp-ft` (first the classifier alone, then all layers).
+            learned class weights; or `means` (class means alone, which is the default of training on images). To
+            compare with: `variance` (the spread of classes penalised, nothing aligned), `ccsa`, `dsne`, `dage`,
+            `supcon` (see `sohot.losses.rivals`), `l2-sp` (weights held at where they started), `lp-ft` (first the
+            classifier alone, then all layers).
         orders: Orders to align in place of those in the name, for methods that align.
 
     Returns:
@@ -91,7 +92,9 @@ def method(name: str, orders: Sequence[int] | None = None) -> Method:
     if orders is None:
         return found
     if not found.aligns:
-        raise ValueError(f"orders={tuple(orders)} needs a method that aligns scatters, and {found.name!r} does not")
+        raise ValueError(
+            f"orders={tuple(orders)} needs a method that aligns scatters, such as 'so', and {found.name!r} does not"
+        )
     return replace(found, orders=check_orders(orders))
 
 

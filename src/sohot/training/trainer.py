@@ -167,8 +167,11 @@ class Trainer:
         settings = self.settings
         began = f" (it began at {self.first_loss:.4g})" if self.first_loss is not None else ""
         advice = f"lower lr (now {settings.lr:g})"
-        if settings.resolved_method().aligns:
+        method = settings.resolved_method()
+        if method.aligns:
             advice += f", sigma1 or sigma2 (now {settings.sigma1}, {settings.sigma2:g})"
+        elif method.mean_scope is not None:
+            advice += f" or sigma2 (now {settings.sigma2:g})"
         return Diverged(f"training diverged: {what}{began}; {advice}, or set clip_norm")
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:

@@ -1,10 +1,16 @@
 """`sohot fit`: what it prints, what it stores, and that options mean what they say."""
 
 import json
+import shlex
+from dataclasses import fields
 
 import pytest
 import torch
 from command_line import count_trunk_images, newest, weights
+
+from sohot.cli.fit import _OF_OTHERS
+from sohot.experiments.cell import relevant_settings
+from sohot.runs import RunConfig
 
 
 def fit(sohot, domains, out, *more):
@@ -23,6 +29,44 @@ def test_json_is_the_one_thing_on_standard_output(sohot, domains, tmp_path):
     assert accuracy["interval95"][0] <= accuracy["micro"] <= accuracy["interval95"][1]
     assert json.loads((tmp_path / "run" / "report.json").read_text()) == report
     assert "step 4/4 loss" in ended.err
+
+
+def test_by_default_class_means_are_drawn_together_for_100_steps(sohot, domains, tmp_path):
+    run = tmp_path / "run"
+    report = sohot("fit", *domains.options(), "--shots", 2, "--out", run, "--json").json
+    assert (report["method"], report["steps"]) == ("means", 100)
+    assert report["last_step"]["means"] > 0 == report["last_step"]["order2"]
+    assert "--method means" in report["command"]
+    assert sohot("fit", "--out", run, "--resume", "--json").json["resumed_from"] == 100
+    assert fit(sohot, domains, tmp_path / "weak", "--sigma2", "0").code == 0
+    assert fit(sohot, domains, tmp_path / "strong", "--sigma2", "1").code == 0
+    assert weights(tmp_path / "weak") != weights(tmp_path / "strong")
+
+
+def test_options_of_other_methods_need_a_method(sohot, domains, tmp_path):
+    ended = fit(sohot, domains, tmp_path / "run", "--sigma1", "0.1")
+    assert ended.code == 2
+    assert ended.last.endswith("means, does not look at --sigma1: name one that does, such as --method so")
+    file = tmp_path / "options.toml"
+    file.write_text("orders = [2, 3]\nalpha1 = 1.0\n")
+    ended = fit(sohot, domains, tmp_path / "run", "--config", file)
+    assert ended.code == 2
+    assert ended.last.endswith("--orders, --alpha1: name one that does, such as --method so+zeta")
+    assert not (tmp_path / "run").exists()
+    assert fit(sohot, domains, tmp_path / "run", "--config", file, "--method", "so+zeta").code == 0
+    named = fit(sohot, domains, tmp_path / "named", "--method", "means", "--sigma1", "0.2", "--json")
+    _, *words, _, _ = shlex.split(named.json["command"])
+    assert sohot(*words, "--out", tmp_path / "again").code == 0
+    assert weights(tmp_path / "named") == weights(tmp_path / "again")
+
+
+def test_no_option_that_the_default_leaves_aside_is_forgotten():
+    def dropped(method):
+        defaults = {one.name: one.default for one in fields(RunConfig)}
+        return set(defaults) - set(relevant_settings(method, defaults))
+
+    assert set(_OF_OTHERS) == dropped(RunConfig.method) - {"coupling"}  # which depends on --heads
+    assert all(name not in dropped(method) for name, method in _OF_OTHERS.items())
 
 
 def test_people_see_data_progress_and_accuracy(sohot, domains, tmp_path):

@@ -30,6 +30,10 @@ def test_the_command_asks_for_the_configuration():
     assert command(config, "new") == expected
 
 
+def test_the_command_names_the_method_even_where_it_is_the_default():
+    assert command(RunConfig(method="means", sigma1=0.5), "new") == "sohot fit --method means --sigma1 0.5 --out new"
+
+
 def test_every_setting_of_training_can_be_given():
     renamed = {"accelerator", "from_trunk"}  # --device, and what follows from --cache
     assert {one.name for one in fields(FitSettings)} - renamed <= {one.name for one in fields(RunConfig)}
@@ -37,6 +41,8 @@ def test_every_setting_of_training_can_be_given():
 
 def test_defaults_are_those_of_training():
     assert RunConfig().settings() == FitSettings()
+    found = RunConfig().settings()
+    assert (found.method, found.steps, found.lr, found.sigma2) == ("means", 100, 0.003, 0.1)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import inspect
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -20,15 +20,25 @@ from .ending import Ended
 from .output import percent, print_accuracy, print_json, print_text, results_only, say
 
 _READ = (int, float, bool, str, Path)
+_OF_OTHERS = {
+    **dict.fromkeys(("orders", "sigma1"), "so"),
+    **dict.fromkeys(("alpha1", "alpha2", "zeta_lr"), "so+zeta"),
+    **dict.fromkeys(("rival_weight", "margin"), "ccsa"),
+    "temperature": "supcon",
+}
+"""Options that the default method does not look at, and a method that does."""
+
 _HELP = """Adapt an image classifier from a source domain to a target domain with few labels.
 
 Both folders hold one folder of images per class. The last step is tested; nothing is chosen by test images.
+
+By default class means of both domains are drawn together (--method means), the best of our study on held-out labels.
 
 Every option can come from a TOML file (--config); the command line wins; what was resolved is kept with the run.
 
 For example:
 
-    sohot fit --source photos --target sketches --shots 3 --method so --out runs/first
+    sohot fit --source photos --target sketches --shots 3 --out runs/first
 
     sohot fit --source photos --target sketches --shots 3 --method auto --out runs/chosen
 
@@ -85,13 +95,28 @@ def resolve(config: Path | None, given: dict[str, Any]) -> tuple[RunConfig, set[
 
     Returns:
         The configuration, and the names of the options that somebody has given.
+
+    Raises:
+        ValueError: An option is wrong, or does nothing because no method is named; the sentence says which.
     """
     from_file = {} if config is None else read_config(config)
     merged = {**from_file, **given}
     out = merged.get("out")
     if merged.get("resume") and out is not None and (stored := Path(out) / CONFIG).is_file():
         merged = {**_asked_before(stored, merged), **merged}
-    return RunConfig.from_values(merged), set(merged)
+    resolved = RunConfig.from_values(merged)
+    _require_method(merged)
+    return resolved, set(merged)
+
+
+def _require_method(given: Collection[str]) -> None:
+    """Refuse options that the default method leaves aside, where no method is named: they would silently do nothing."""
+    idle = [name for name in _OF_OTHERS if name in given]
+    if idle and "method" not in given:
+        raise ValueError(
+            f"the default method, {RunConfig.method}, does not look at {', '.join(map(flag, idle))}: name one that "
+            f"does, such as --method {_OF_OTHERS[idle[-1]]}"
+        )
 
 
 def _asked_before(stored: Path, merged: dict[str, Any]) -> dict[str, Any]:

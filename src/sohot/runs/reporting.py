@@ -29,13 +29,14 @@ def read_report(folder: Path) -> dict[str, Any] | None:
 
 
 def command(config: RunConfig, out: str) -> str:
-    """Write the command that asks for a configuration.
+    """Write the command that asks for a configuration; the method is always named, whatever the default.
 
     >>> command(RunConfig(shots=3, leave_out=True), "again")
-    'sohot fit --shots 3 --leave-out --out again'
+    'sohot fit --shots 3 --leave-out --method means --out again'
     """
-    words = ["sohot", "fit"]
-    for name, value in config.changed().items():
+    words, changed = ["sohot", "fit"], config.changed()
+    asked = {name: value for name, value in config.stored().items() if name in changed or name == "method"}
+    for name, value in asked.items():
         words.append(flag(name))
         if value is not True:
             words.append(",".join(map(str, value)) if isinstance(value, list) else str(value))

@@ -1,5 +1,7 @@
 """A cell's key changes with everything that changes its result, and with nothing else."""
 
+import hashlib
+import json
 from dataclasses import replace
 
 import pytest
@@ -35,6 +37,17 @@ def test_the_order_of_settings_and_the_place_of_files_are_not():
     assert replace(CELL, settings={"lr": 0.1, "steps": 5}).key == CELL.key
     here, there = (replace(CELL, settings={"weights": f"{place}/net.safetensors"}) for place in ("/a", "/b"))
     assert here.key == there.key != replace(CELL, settings={"weights": "/a/other.safetensors"}).key
+
+
+def test_a_number_of_steps_that_is_not_said_is_part_of_the_key():
+    silent, aloud = (replace(CELL, settings=settings) for settings in ({"lr": 0.1}, {"lr": 0.1, "steps": 100}))
+    assert silent.key == aloud.key != replace(CELL, settings={"lr": 0.1, "steps": 200}).key
+    without = json.dumps({**silent.as_dict(), "results_version": 1}, sort_keys=True, separators=(",", ":"))
+    assert silent.key != hashlib.sha256(without.encode()).hexdigest()  # which were 200 steps before the default changed
+    epochs = replace(CELL, settings={"epochs": 3})
+    assert epochs.key != replace(CELL, settings={"epochs": 3, "steps": 100}).key
+    frozen = replace(CELL, frozen=True, settings={})  # with a default of its own
+    assert frozen.key != replace(frozen, settings={"steps": 100}).key
 
 
 def test_a_cell_survives_json_and_serves_as_a_key():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..stacked.relevance import ignored_by
-from ..training import Method, method
+from ..training import FitSettings, Method, method
 from ..training.rival_settings import RIVAL_NUMBERS, RIVALS_LOOK_AT
 
 RESULTS_VERSION = 1
@@ -65,11 +65,16 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """The cell's name: a hash of all the above, the places of files aside (their content is in `weights`)."""
+        """The cell's name: a hash of all the above, the places of files aside (their content is in `weights`).
+
+        The number of steps is always part of it, so that results are never taken for those of another default.
+        """
         content = {**self.as_dict(), "results_version": RESULTS_VERSION}
         content["settings"] = {
             name: Path(value).name if name in _FILES else value for name, value in content["settings"].items()
         }
+        if not self.frozen and "epochs" not in self.settings:
+            content["settings"].setdefault("steps", FitSettings.steps)  # the default was 200 once
         content["backbone"] = Path(self.backbone).name
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode()).hexdigest()

@@ -103,7 +103,7 @@ def test_too_few_images_to_choose_by(sohot, domains, tmp_path):
     ended = sohot("fit", *domains.options(), "--method", "auto", "--shots", 1, "--out", tmp_path / "run")
     assert ended.code == 2
     assert "two different labelled target images of at least one class" in ended.last
-    assert "--method so" in ended.last
+    assert "--method means" in ended.last
 
 
 @pytest.mark.parametrize("name", ["auto", "paper"])

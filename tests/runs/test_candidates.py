@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sohot.losses.choices import RIVAL_WEIGHTS
 from sohot.runs import RunConfig
 from sohot.runs.candidates import CANDIDATES, candidate_configs
 from sohot.training import method
@@ -38,6 +39,16 @@ def test_a_given_default_counts_too():
 def test_orders_are_for_those_that_align():
     found = candidate_configs(replace(AUTO, orders=(2, 3), sigma1=(0.1, 0.2)))
     assert (found["s+t"].orders, found["so"].orders, found["so"].sigma1) == (None, (2, 3), (0.1, 0.2))
+    assert {name for name, one in found.items() if one.orders is None} == {"s+t", "gentle s+t", "means", "ccsa"}
+
+
+def test_rivals_have_numbers_of_their_own():
+    ccsa = candidate_configs(AUTO)["ccsa"].settings()
+    assert (ccsa.weight_of_rival(), ccsa.margin) == (RIVAL_WEIGHTS["ccsa"], 1.0)
+    given = candidate_configs(replace(AUTO, rival_weight=0.7, margin=2.0, sigma2=0.5))
+    settings = {name: one.settings() for name, one in given.items()}
+    assert (settings["ccsa"].weight_of_rival(), settings["ccsa"].margin) == (0.7, 2.0)
+    assert (settings["means"].weight_of_rival(), settings["means"].sigma2) == (0.0, 0.5)
 
 
 def test_what_cannot_be_is_said():

@@ -29,9 +29,10 @@ class Candidate:
 CANDIDATES = (
     Candidate("s+t", "s+t"),
     Candidate("gentle s+t", "s+t", {"lr": FitSettings().lr / 10}),
-    Candidate("so", "so"),
-    Candidate("so+zeta", "so+zeta"),
+    Candidate("means", "means"),
     Candidate("m", "m"),
+    Candidate("so", "so"),
+    Candidate("ccsa", "ccsa"),
 )
 """The list, the first to be preferred among equals: nothing aligned comes first, for sometimes that is right."""
 
@@ -61,9 +62,9 @@ def candidate_configs(config: RunConfig, given: Collection[str] | None = None) -
 
     Example:
         >>> list(candidate_configs(RunConfig(method="auto")))
-        ['s+t', 'gentle s+t', 'so', 'so+zeta', 'm']
+        ['s+t', 'gentle s+t', 'means', 'm', 'so', 'ccsa']
         >>> list(candidate_configs(RunConfig(method="auto", lr=0.01)))
-        ['s+t', 'so', 'so+zeta', 'm']
+        ['s+t', 'means', 'm', 'so', 'ccsa']
     """
     kept = set(config.changed() if given is None else given)
     found: dict[str, RunConfig] = {}

@@ -107,7 +107,7 @@ def make_folds(config: RunConfig, data: RunData) -> list[Fold]:
     except TooFewShots:
         raise ValueError(
             f"--method {AUTO} chooses by held-out target images and needs two different labelled target images of at "
-            "least one class: name a method instead, --method so or --method s+t"
+            "least one class: name a method instead, --method means or --method s+t"
         ) from None
     return [Fold(train, held) for train, held in rows]
 

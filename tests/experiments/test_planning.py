@@ -6,7 +6,8 @@ import pytest
 from experiment_work import small_grid, write_domains
 
 from sohot.data import open_dataset
-from sohot.experiments.planning import cells
+from sohot.experiments.planning import cells, normal_settings, usual_space
+from sohot.training.methods import METHOD_NAMES
 
 
 @pytest.fixture
@@ -86,6 +87,13 @@ def test_weights_are_known_by_their_content(dataset, tmp_path):
     assert keys[0] == keys[1] != keys[2]
     with pytest.raises(FileNotFoundError, match=r"missing\.safetensors"):
         cells(small_grid().changed({"weights": "missing.safetensors"}), dataset)
+
+
+@pytest.mark.parametrize("name", METHOD_NAMES)
+def test_every_method_chooses_from_settings_it_looks_at(name):
+    for key, values in usual_space(name, {}).items():
+        found = [normal_settings(name, {key: value}).get(key) for value in values]
+        assert len(set(map(str, found))) == len(values)
 
 
 def test_selection_is_part_of_a_cell(dataset):

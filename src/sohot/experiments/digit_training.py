@@ -71,17 +71,18 @@ def settings_for(name: str, sigma: float = SIGMA, **changes: Any) -> FitSettings
     return FitSettings(**{"method": name, **_COMMON, **_ALIGNED, **sigmas, **changes})
 
 
-def fit_digits(data: DigitSplit, settings: FitSettings) -> Trained:
+def fit_digits(data: DigitSplit, settings: FitSettings, model: TwoStreams | None = None) -> Trained:
     """Train a small network from scratch on a split and test it.
 
     Args:
         data: The split.
         settings: The settings; their seed also chooses the first weights and the batches.
+        model: A network to train in place of the demo's.
 
     Returns:
         The accuracy on the test images in per cent, and what `fit` gave.
     """
-    model = new_model(settings.seed)
+    model = new_model(settings.seed) if model is None else model
     batches = BalancedBatches(
         data.source_labels, data.target_labels, NUM_CLASSES, source_per_class=SOURCE_IN_BATCH, seed=settings.seed
     )
@@ -91,12 +92,18 @@ def fit_digits(data: DigitSplit, settings: FitSettings) -> Trained:
     return Trained(100 * evaluate(logits, data.test_labels, NUM_CLASSES).micro, result)
 
 
-def new_model(seed: int) -> TwoStreams:
-    """Build an untrained network, one stream for both domains; the same for the same seed, torch's own left alone."""
+def new_model(seed: int, *, tap: str | None = None, streams: str = "shared") -> TwoStreams:
+    """Build an untrained network; the same for the same seed, torch's own left alone.
+
+    Args:
+        seed: Chooses the weights.
+        tap: Which features are aligned, "before-relu" or "after-relu"; None for the network's default.
+        streams: "shared" for one stream for both domains, as in the demo, or "separate".
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        backbone = create_backbone("small-cnn", pretrained=False, channels=1, size=SIDE)
-        model = TwoStreams(backbone, NUM_CLASSES, streams="shared", trains="all")
+        backbone = create_backbone("small-cnn", pretrained=False, channels=1, size=SIDE, tap=tap)
+        model = TwoStreams(backbone, NUM_CLASSES, streams=streams, trains="all")
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # pooling is far quicker so on a CPU
     return model
 

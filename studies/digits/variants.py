@@ -243,7 +243,8 @@ def _difference(values: Mapping[int, float], baseline: Mapping[int, float]) -> l
         return ["–", "–"]
     error = "" if found.std is None else f" ± {found.std / math.sqrt(found.pairs):.1f}"
     p = "–" if found.p_t is None else "< 0.001" if found.p_t < 0.001 else f"{found.p_t:.3f}"
-    return [f"{found.mean:+.1f}{error}".replace("-", "−"), p]
+    mean = round(found.mean, 1) + 0.0  # no −0.0
+    return [f"{mean:+.1f}{error}".replace("-", "−"), p]
 
 
 def read_store(store: Path, names: Sequence[str], splits: Sequence[int]) -> dict[str, dict[int, float]]:

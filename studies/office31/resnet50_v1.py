@@ -1,6 +1,6 @@
 """ResNet-50 in its first form: stride 2 in the first 1×1 convolution of a stage, batch normalisation with ε = 0.001.
 
-    sohot fit … --backbone studies/office31/resnet50_v1.py:resnet50_v1 --weights resnet50_v1.safetensors
+    sohot fit … --backbone studies/office31/resnet50_v1.py:resnet50_v1 --weights resnet50_v1_fp16.safetensors
 
 For weights that were trained so, as Keras's are; the names of tensors are torchvision's. (Weights of torchvision itself
 have the stride in the 3×3 convolution: those are the backbone `resnet50`, which downloads them.)

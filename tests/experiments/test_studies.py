@@ -1,6 +1,7 @@
 """The grids and networks under studies/: they are read as a user's own would be."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,17 @@ from sohot.experiments.grid import read_grid
 from sohot.streams import create_backbone
 
 STUDIES = Path(__file__).parents[2] / "studies"
-_spec = importlib.util.spec_from_file_location("choosing", STUDIES / "office31" / "choose.py")
-choosing = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(choosing)
+
+
+def script(name):
+    """Import a script of the study."""
+    spec = importlib.util.spec_from_file_location(name, STUDIES / "office31" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+choosing, comparing = script("choose"), script("compare")
 GRIDS = sorted(STUDIES.rglob("*.toml"))
 
 
@@ -54,8 +63,15 @@ def table(scores):
 
 def test_settings_are_chosen_without_the_own_target():
     scores = {0.1: {"A-W": 90, "D-W": 90, "W-A": 50}, 0.2: {"A-W": 80, "D-W": 80, "W-A": 60}}
-    chosen = choosing.choose([table(scores)])
-    assert chosen == {"so": {"A-W": {"lr": 0.2}, "D-W": {"lr": 0.2}, "W-A": {"lr": 0.1}}}
+    chosen = choosing.choose([table(scores)])["so"]
+    assert {shift: row["values"]["lr"] for shift, row in chosen.items()} == {"A-W": 0.2, "D-W": 0.2, "W-A": 0.1}
+    assert choosing.held_out_score(chosen) == 70
+
+
+def test_of_equals_the_first_is_chosen():
+    third = 100 / 3
+    scores = {0.1: {"A-W": 90, "W-A": third, "D-A": 0.1}, 0.2: {"A-W": 80, "W-A": 0.1, "D-A": third + 1e-14}}
+    assert choosing.choose([table(scores)])["so"]["A-W"]["values"] == {"lr": 0.1}
 
 
 def test_chosen_settings_replace_earlier_ones(tmp_path):
@@ -72,7 +88,29 @@ def test_chosen_settings_replace_earlier_ones(tmp_path):
 def test_settings_that_diverged_are_not_chosen():
     content = table({0.1: {"A-W": 90, "W-A": 50}, 0.2: {"A-W": 80, "W-A": 40}})
     content["rows"][0]["cells"]["A-W"] |= {"count": 1, "failed": 1}
-    assert choosing.choose([content]) == {"so": {"A-W": {"lr": 0.2}, "W-A": {"lr": 0.2}}}
+    chosen = choosing.choose([content])["so"]
+    assert {row["values"]["lr"] for row in chosen.values()} == {0.2}
+
+
+def experiment(folder, scores):
+    """Leave what an experiment leaves: accuracies of two shifts by split."""
+    cells = {
+        shift: {"splits": {str(split): value for split, value in enumerate(values)}} for shift, values in scores.items()
+    }
+    (folder / "table.json").write_text(json.dumps({"shifts": list(scores), "rows": [{"method": "so", "cells": cells}]}))
+    return folder, "so"
+
+
+def test_experiments_are_compared_split_by_split(tmp_path):
+    (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
+    ours = experiment(tmp_path / "a", {"A-W": [50, 60, 70], "W-A": [10, 20, 30]})
+    theirs = experiment(tmp_path / "b", {"W-A": [10, 18], "A-W": [48, 58]})
+    found = comparing.compare(ours, theirs)
+    assert (found.mean, found.pairs, found.wins) == (1.5, 2, 2)
+    with pytest.raises(ValueError, match="it has so"):
+        comparing.compare(ours, (tmp_path / "b", "m"))
+    with pytest.raises(ValueError, match="other shifts"):
+        comparing.compare(ours, experiment(tmp_path / "b", {"A-W": [48]}))
 
 
 def test_an_incomplete_table_chooses_nothing():

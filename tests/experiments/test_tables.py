@@ -118,7 +118,7 @@ def test_the_text_prints_as_the_paper_does_and_names_the_backbones() -> None:
     assert "average over 3 shifts only" in text
     assert "Published rows are by AlexNet, ours by lite0: different backbones, not comparable." in text
     assert "mean of 3 splits" in text
-    assert "nothing was selected. Test images select nothing." in text
+    assert "settings were fixed before this run, in the grid. Test images select nothing." in text
 
 
 def test_with_the_same_backbone_nothing_warns() -> None:
@@ -270,6 +270,6 @@ def test_selection_and_frozen_networks_are_said() -> None:
     for record in only(records, method="so"):
         record["cell"].update(select="cv", frozen=True)
     text = text_table(records, GRID)
-    assert "chosen by few-shot cross-validation on training images; in part settings were fixed beforehand" in text
+    assert "chosen by few-shot cross-validation on training images; in part settings were fixed before this run" in text
     assert "Networks stay as they are, in part: heads are trained on frozen features." in text
     assert "frozen features" not in text_table(RECORDS, GRID)

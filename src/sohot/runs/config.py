@@ -14,7 +14,7 @@ from .options import convert, flag, option
 
 CACHES = ("memory", "device", "disk", "off")
 _METHODS = (
-    "means: class means of both domains are drawn together; the default, for it was best on held-out labels in our "
+    "means: class means of both domains are drawn together; the default, among the best by held-out labels in our "
     "study (docs/results/office31.md). s: source labels alone; t: target labels alone; s+t: both, nothing "
     "aligned; m: whole domains aligned; so, to, fo: class means, and class scatters of order 2, 3, 4 aligned, also in "
     "sums (so+to); with +zeta a weight per class is learned. To compare with: variance, ccsa, dsne, dage, supcon, "

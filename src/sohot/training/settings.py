@@ -27,7 +27,7 @@ class FitSettings(RivalSettings):
 
     Attributes:
         method: Name of the method, see `sohot.training.method`. By default class means alone are drawn together, which
-            was best on held-out labels (docs/results/office31.md).
+            is among the best by held-out labels (docs/results/office31.md).
         orders: Orders of the scatters in place of those in the method's name.
         steps: Number of optimiser steps.
         optimizer: "sgd" or "adamw".

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MOST_ERRORS = 5
 _ACCURACY = {"micro": "share of all test images", "macro": "mean over the classes of the share of their test images"}
 _SELECTION = {
-    "none": "settings were fixed beforehand, nothing was selected",
+    "none": "settings were fixed before this run, in the grid",
     "cv": "settings were chosen by few-shot cross-validation on training images",
     "validation": "settings were chosen on the protocol's validation images",
 }

@@ -1,0 +1,56 @@
+"""Compares a method of one experiment with a method of another, split by split: fine-tuned with frozen features, say.
+
+    python studies/office31/compare.py experiments/lite0 m experiments/office-alexnet s+t
+
+Both must have the same shifts; the splits that both have are compared, the shifts averaged first.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from sohot.experiments.statistics import PairedDifference, overall_difference
+
+Accuracies = dict[tuple[str, int], float]
+
+
+def accuracies(folder: Path, method: str) -> tuple[Accuracies, list[str]]:
+    """Read the accuracies of a method by shift and split, and the shifts.
+
+    Raises:
+        ValueError: The experiment has no such method, or has it several times.
+    """
+    table = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+    rows = [row for row in table["rows"] if row["method"] == method]
+    if len(rows) != 1:
+        known = ", ".join(dict.fromkeys(row["method"] for row in table["rows"]))
+        raise ValueError(f"{folder} has {len(rows)} rows of {method!r}; it has {known}")
+    cells = rows[0]["cells"]
+    found = {(shift, int(split)): value for shift, cell in cells.items() for split, value in cell["splits"].items()}
+    return found, table["shifts"]
+
+
+def compare(ours: tuple[Path, str], theirs: tuple[Path, str]) -> PairedDifference:
+    """Give the difference of two methods on the splits that both have.
+
+    Raises:
+        ValueError: The experiments have other shifts, or share no split.
+    """
+    (values, shifts), (others, their_shifts) = accuracies(*ours), accuracies(*theirs)
+    if set(shifts) != set(their_shifts):
+        raise ValueError(f"{ours[0]} and {theirs[0]} have other shifts")
+    difference = overall_difference(values, others, shifts)
+    if difference is None:
+        raise ValueError(f"{ours[0]} and {theirs[0]} share no split")
+    return difference
+
+
+def main() -> None:
+    """Print the difference."""
+    first, method, second, other = sys.argv[1:]
+    found = compare((Path(first), method), (Path(second), other)).as_json()
+    print(f"{method} of {first} minus {other} of {second}:", json.dumps(found, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

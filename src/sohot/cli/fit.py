@@ -32,8 +32,7 @@ _HELP = """Adapt an image classifier from a source domain to a target domain wit
 
 Both folders hold one folder of images per class. The last step is tested; nothing is chosen by test images.
 
-By default class means of both domains are drawn together (--method means), among the best of our study by held-out
-labels.
+By default class means of both domains are drawn together (--method means), which did well in our study.
 
 Every option can come from a TOML file (--config); the command line wins; what was resolved is kept with the run.
 

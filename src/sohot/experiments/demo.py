@@ -18,7 +18,7 @@ from .threads import one_thread
 
 __all__ = ["METHODS", "DemoProgress", "describe", "run_demo"]
 
-METHODS = ("s", "t", "s+t", "m", "so", "so+zeta", "so+to+fo+zeta")
+METHODS = ("s", "t", "s+t", "m", "means", "so", "so+zeta", "so+to+fo+zeta")
 """The methods the demo compares unless it is told others; it has settings for those of `RIVAL_NAMES` too."""
 
 

@@ -5,17 +5,20 @@
 The folders are those of the experiments `choose-*.toml`. A label that chooses settings must not be a test image, and
 each target image is one in some split. So what is taken on a shift is what did best on the shifts to the *other*
 targets: no label of a Webcam image scores what Amazon to Webcam is trained with (as source images, with their labels,
-they do train in some of the runs that are scored). Of equals the first candidate is taken, and
-none whose training has diverged on some fold. The other alignments of class scatters take what `so` has chosen: they
-differ from it in orders and class weights alone.
+they do train in some of the runs that are scored). Of equals the first candidate is taken, and none whose training has
+diverged on some fold. The other alignments of class scatters take what `so` has chosen: they differ from it in orders
+and class weights alone.
 """
 
+import argparse
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+from sohot._files import write_atomically
+from sohot.experiments.grid import read_grid
 
 LIKE = {"so+zeta": "so", "so+to": "so", "so+to+fo+zeta": "so"}
 HEADING = "# Below: what choose.py chose, on each shift by folds of labelled images of the other targets.\n"
@@ -60,9 +63,15 @@ def _target(shift: str) -> str:
 
 
 def grid_with(text: str, chosen: Mapping[str, Mapping[str, Settings]], methods: Iterable[str]) -> str:
-    """Put chosen settings at the end of a grid's text, in place of what an earlier choice has left there."""
+    """Put chosen settings at the end of a grid's text, in place of what an earlier choice has left there.
+
+    Raises:
+        ValueError: A method of the grid had no candidates.
+    """
     tables = []
     for method in methods:
+        if LIKE.get(method, method) not in chosen:
+            raise ValueError(f"the experiments given hold no candidates for {LIKE.get(method, method)!r}")
         by_shift = chosen[LIKE.get(method, method)]
         first = next(iter(by_shift.values()))
         if all(settings == first for settings in by_shift.values()):
@@ -80,15 +89,20 @@ def _lines(settings: Settings) -> list[str]:
 
 def main() -> None:
     """Write the chosen settings into the grid that the first argument names."""
-    from sohot.experiments.grid import read_grid
-
-    grid, *folders = map(Path, sys.argv[1:])
-    rows = choose(json.loads((folder / "table.json").read_text(encoding="utf-8")) for folder in folders)
-    chosen = {method: {shift: row["values"] for shift, row in found.items()} for method, found in rows.items()}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("grid", type=Path, help="the grid to write into")
+    parser.add_argument("folders", type=Path, nargs="+", help="folders of the experiments that tried candidates")
+    given = parser.parse_args()
+    try:
+        rows = choose(json.loads((folder / "table.json").read_text(encoding="utf-8")) for folder in given.folders)
+        chosen = {method: {shift: row["values"] for shift, row in found.items()} for method, found in rows.items()}
+        text = grid_with(given.grid.read_text(encoding="utf-8"), chosen, read_grid(given.grid).methods)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    write_atomically(given.grid, text.encode())
     print("What is chosen reaches, on held-out labels of its own target:")
     for method, found in sorted(rows.items(), key=lambda one: -held_out_score(one[1])):
         print(f"{method:<10} {held_out_score(found):.2f}")
-    grid.write_text(grid_with(grid.read_text(encoding="utf-8"), chosen, read_grid(grid).methods), encoding="utf-8")
 
 
 if __name__ == "__main__":

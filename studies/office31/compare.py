@@ -5,8 +5,8 @@
 Both must have the same shifts; the splits that both have are compared, the shifts averaged first.
 """
 
+import argparse
 import json
-import sys
 from pathlib import Path
 
 from sohot.experiments.statistics import PairedDifference, overall_difference
@@ -47,9 +47,16 @@ def compare(ours: tuple[Path, str], theirs: tuple[Path, str]) -> PairedDifferenc
 
 def main() -> None:
     """Print the difference."""
-    first, method, second, other = sys.argv[1:]
-    found = compare((Path(first), method), (Path(second), other)).as_json()
-    print(f"{method} of {first} minus {other} of {second}:", json.dumps(found, ensure_ascii=False))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, kind in (("folder", Path), ("method", str), ("other_folder", Path), ("other_method", str)):
+        parser.add_argument(name, type=kind)
+    given = parser.parse_args()
+    try:
+        found = compare((given.folder, given.method), (given.other_folder, given.other_method))
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    names = f"{given.method} of {given.folder} minus {given.other_method} of {given.other_folder}"
+    print(f"{names}: {json.dumps(found.as_json())}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The driver: what fails is kept and told, what is done is kept, and nothing is held when it stops."""
 
+import shutil
 from dataclasses import replace
 from functools import partial
 
@@ -122,6 +123,10 @@ def test_what_would_make_all_cells_fail_ends_before_the_first(tmp_path):
     all_train = plan(small_grid(settings={"target_shots": 6}))
     with pytest.raises(ValueError, match="nothing is left to test on"):
         run_grid(all_train, ENGINE)
+    shutil.rmtree(root / "sketches")
+    shutil.copytree(root / "photos", root / "sketches")  # then every source image is a copy of a target image
+    with pytest.raises(ValueError, match="no source image is left to train on"):
+        run_grid(plan(small_grid(shifts=("photos-sketches",), splits=(1,))), ENGINE)
     with Store(tmp_path / "out" / "results.sqlite") as store:
         assert store.records() == []
         assert store.claim(replace(make_cells(1)[0], frozen=True))

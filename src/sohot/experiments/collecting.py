@@ -10,6 +10,7 @@ from ..runs.config import RunConfig
 from ..stacked import HeadSettings
 from ..training.settings import FitSettings
 from .cell import relevant_settings
+from .grid import BASELINE
 from .statistics import ShiftSplit, Summary, summarise
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 Record = Mapping[str, Any]
 
-BASELINE = "s+t"
 ACCURACIES = ("micro", "macro")
 _DEFAULTS = {
     **{one.name: one.default for one in fields(FitSettings)},

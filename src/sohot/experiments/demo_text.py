@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from .digit_splits import SHOTS
+from .grid import BASELINE
 from .statistics import paired_difference
 
-BASELINE = "s+t"
 MEANING = {
     "s": "source alone",
     "t": "target alone",

@@ -26,7 +26,7 @@ RIVAL_SPACES: dict[str, dict[str, list[Any]]] = {
     "lp-ft": {"head_first": [0.25, None, 0.75]},
     **{name: {"rival_weight": [usual / 10, None, usual * 10]} for name, usual in RIVAL_WEIGHTS.items()},
 }
-"""The number of its own that each rival chooses; None is the usual one, so that ties go to it."""
+"""The number of its own that each rival chooses, here and on images; None is the usual one, so that ties go to it."""
 
 
 def usual_space(name: str) -> dict[str, list[Any]]:

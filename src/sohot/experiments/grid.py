@@ -27,6 +27,9 @@ COMPLEXITY = "complexity"
 """Name of the one experiment that is no grid."""
 
 FIGURES = ("zeta", "shots", "sigma", "curves", "confusion")
+BASELINE = "s+t"
+"""The method that others are compared with unless a grid names another."""
+
 _METHODS = "method_settings"  # in the file, tables such as [method.so]
 _SHIFTS = "shift_settings"  # in the file, tables such as [method.so.shift]
 _BUILTIN = files("sohot.experiments") / "builtin"
@@ -76,7 +79,7 @@ class Grid:
     settings: Mapping[str, Any] = field(default_factory=dict)
     vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     figures: tuple[str, ...] = ()
-    baseline: str = "s+t"
+    baseline: str = BASELINE
     published: str | None = None
     method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shift_settings: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
@@ -216,23 +219,26 @@ def _parse(text: str, name: str, where: str) -> Grid:
         values: dict[str, Any] = {"name": name}
         for key, value in content.items():
             values[_METHODS if key == "method" else key] = tuple(value) if isinstance(value, list) else value
-        tables = values.get(_METHODS, {})
-        for name, table in tables.items():
-            if not isinstance(table, dict):
-                raise ValueError(f'method."{name}" must be a table, got {table!r}')
-        values[_SHIFTS] = {name: _shift_tables(name, table) for name, table in tables.items() if "shift" in table}
-        own = {name: {key: value for key, value in table.items() if key != "shift"} for name, table in tables.items()}
-        values[_METHODS] = {name: table for name, table in own.items() if table or name not in values[_SHIFTS]}
+        values[_METHODS], values[_SHIFTS] = _method_tables(values.get(_METHODS, {}))
         return Grid(**values)
     except (ValueError, TypeError) as error:
         raise type(error)(f"{where}: {error}") from None
 
 
-def _shift_tables(name: str, table: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = table["shift"]
-    if not (isinstance(found, dict) and all(isinstance(one, dict) for one in found.values())):
-        raise ValueError(f'method."{name}".shift must hold a table for each shift, as "A-W" = {{ lr = 0.01 }}')
-    return found
+def _method_tables(tables: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Take apart what the file says of single methods: settings on all shifts, and those on single ones."""
+    everywhere, by_shift = {}, {}
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise ValueError(f'method."{name}" must be a table, got {table!r}')
+        own = {key: value for key, value in table.items() if key != "shift"}
+        if own or "shift" not in table:
+            everywhere[name] = own
+        if "shift" in table:
+            by_shift[name] = table["shift"]
+            if not (isinstance(table["shift"], dict) and all(isinstance(one, dict) for one in table["shift"].values())):
+                raise ValueError(f'method."{name}".shift must hold a table for each shift, as "A-W" = {{ lr = 0.01 }}')
+    return everywhere, by_shift
 
 
 def _check_kind(key: str, value: Any) -> None:

@@ -11,24 +11,17 @@ from typing import Any
 from ..data import DataSet
 from ..data.protocols.paper import paper_numbers
 from ..functional.plain_checks import check_choice
-from ..losses.choices import RIVAL_WEIGHTS
 from ..runs import RunConfig
 from ..streams.names import is_own
 from ..streams.registry import find_builder
 from ..training import FitSettings, method
 from .cell import SELECTIONS, TRIALS, Cell, relevant_settings
-from .frozen_settings import frozen_combinations, frozen_space
+from .frozen_settings import RIVAL_SPACES, frozen_combinations, frozen_space
 from .grid import Grid
 from .grid_keys import SETTINGS
 
 SIGMAS = [0.01, 0.03, 0.1, 0.3, 1.0]
 RATES = [3e-4, 1e-3, 3e-3, 1e-2]
-_RIVAL_SPACES: dict[str, dict[str, list[Any]]] = {
-    "means": {"sigma2": SIGMAS},
-    "l2-sp": {"l2_sp": [1e-3, 1e-2, 0.1]},
-    "lp-ft": {"head_first": [0.25, 0.5, 0.75]},
-    **{name: {"rival_weight": [usual / 10, usual, usual * 10]} for name, usual in RIVAL_WEIGHTS.items()},
-}
 
 
 def cells(
@@ -139,18 +132,18 @@ def usual_space(name: str, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
 
     Without alignment the length matters as much as the learning rate does, for nothing else keeps such a network from
     overfitting; it is never more than what the grid allows. Orders stay those in the method's name. Rivals choose the
-    one number that is their own, around its usual value.
+    one number that is their own, as on frozen features.
 
     >>> usual_space("s+t", {"steps": 100})["steps"], list(usual_space("so", {}))
     ([100, 50, 25], ['sigma1', 'sigma2', 'lr'])
     >>> list(usual_space("means", {})), usual_space("supcon", {})["rival_weight"]
-    (['sigma2', 'lr'], [0.1, 1.0, 10.0])
+    (['sigma2', 'lr'], [0.1, None, 10.0])
     """
     chosen = method(name)
     if chosen.aligns:
         return {"sigma1": SIGMAS, "sigma2": SIGMAS, "lr": RATES}
     if chosen.rival is not None:
-        return {**_RIVAL_SPACES[chosen.rival], "lr": RATES}
+        return {**RIVAL_SPACES[chosen.rival], "lr": RATES}
     length = "epochs" if "epochs" in settings else "steps"
     most = settings.get(length, FitSettings().steps)
     return {"lr": RATES, length: list(dict.fromkeys(max(1, most // share) for share in (1, 2, 4)))}

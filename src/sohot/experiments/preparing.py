@@ -98,6 +98,10 @@ def shown_sides(cell: Cell) -> list[tuple[str, str]]:
 def _require_images(cell: Cell, split: Split) -> None:
     if not len(split.sides["target_test"]):
         raise ValueError(f"{cell.shift} split {cell.split}: nothing is left to test on")
+    if method(cell.method).uses_source and not len(split.sides["source_train"]):
+        raise ValueError(
+            f"{cell.shift} split {cell.split}: no source image is left to train on, copies of target images aside"
+        )
     if cell.select == "validation" and not len(split.sides.get("validation", ())):
         raise ValueError(
             f"--select validation needs validation images, and the protocol {cell.protocol!r} sets none aside: "

@@ -86,9 +86,7 @@ class RunConfig:
     head_decay: float = option(_DEFAULT.head_decay, METHOD, "λ of λ‖W‖² on the classifier.")
     coupling: float = option(_DEFAULT.coupling, METHOD, "β' of β'‖W−W*‖² for coupled classifiers.")
 
-    steps: int | None = option(
-        None, TRAINING, "Steps to train; the default was enough in our study.", shown=f"{_DEFAULT.steps}"
-    )
+    steps: int | None = option(None, TRAINING, "Steps to train.", shown=f"{_DEFAULT.steps}")
     epochs: int | None = option(None, TRAINING, "Passes over the training images, in place of --steps.")
     batch_rows: int = option(256, TRAINING, "Most images in a batch; 0 for the whole training set at once.")
     batch_classes: int | None = option(None, TRAINING, "Classes in a batch.", shown="all, if they fit")

@@ -12,6 +12,7 @@ from ...streams import TwoStreams
 from ...training import FitResult
 from ..digit_splits import NUM_CLASSES, SHOTS, DigitSplit
 from ..digit_training import normalise
+from ..grid import BASELINE
 from ..projection import project
 from .canvas import new_figure, save_figure
 from .ellipses import draw_class, hide_ticks
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 # Told apart by colour-blind readers and in print, as far as ten colours can be; so each class also bears its digit.
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#B8A800", "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F", "#6A3D9A")
-BASELINE = "s+t"
 
 
 def draw_pictures(

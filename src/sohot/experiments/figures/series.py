@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..collecting import BASELINE, ResultRow, baseline_of, show_value
+from ..collecting import ResultRow, baseline_of, show_value
+from ..grid import BASELINE
 from ..published import PublishedRow, backbone_label
 from ..statistics import PairedDifference, paired_difference, summarise
 from .canvas import legend_below, legend_beside, look, new_figure, plain, tidy

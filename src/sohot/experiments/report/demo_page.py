@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ..collecting import BASELINE
 from ..demo_file import read_demo
+from ..grid import BASELINE
 from ..statistics import paired_difference
 from . import plots
 from .blocks import Block, Entry, Fact, Gallery, Listing, Page, Pairs, Plot, Section, Side, Table, Words, number

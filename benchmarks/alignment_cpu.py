@@ -16,7 +16,7 @@ from timing import Batch, in_turns, make_batch, once, peak_extra_memory, table
 
 from sohot import ScatterAlignment, scatter_distance
 from sohot.functional import explicit_cost, gram_cost
-from sohot.functional.cost import explicit_is_cheaper
+from sohot.functional.distance import explicit_is_cheaper
 
 RESULTS = Path(__file__).parent / "results" / "alignment-cpu.md"
 CLASSES, SOURCE, TARGET, FEATURES = 31, 20, 3, 4096

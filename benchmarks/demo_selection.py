@@ -24,7 +24,8 @@ import torch
 from sohot.experiments import METHODS
 from sohot.experiments.digit_splits import DigitSplit, draw_split
 from sohot.experiments.digit_training import STEPS, fit_digits, settings_for
-from sohot.training import Diverged, FitSettings, method
+from sohot.methods import FitSettings, method
+from sohot.training import Diverged
 
 RESULTS = Path(__file__).parent / "results"
 RATES = (1e-3, 3e-3, 1e-2)

@@ -9,12 +9,13 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from sohot.streams import Backbone, TwoStreams, create_backbone
-from sohot.training import FitSettings, Inputs, TensorInputs
+from sohot.methods import FitSettings
+from sohot.networks import Backbone, TwoStreams, create_backbone
+from sohot.training import Inputs, TensorInputs
 from sohot.training.compiling import compiled
-from sohot.training.fabric import make_fabric
 from sohot.training.inputs import Domain, WholeSet
 from sohot.training.randomness import reproducible
+from sohot.training.ranks import make_fabric
 from sohot.training.trainer import Trainer
 
 CLASSES, SOURCE, TARGET, SIDE = 31, 5, 3, 224

@@ -32,7 +32,7 @@ from sohot.data.datasets import open_dataset
 from sohot.data.protocols import paper_split
 from sohot.data.readers import read_item
 from sohot.data.transforms import fit_image
-from sohot.streams.trunk_cache import cache_trunk
+from sohot.networks.trunk_cache import cache_trunk
 
 RESULTS = Path(__file__).parent / "results" / "loading-cpu.md"
 OFFICE31 = Path(os.environ.get("SOHOT_OFFICE31", Path(__file__).parents[2] / "shared" / "data" / "office31"))

@@ -21,7 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sohot.stacked import FeatureProblem, HeadSettings, StackedFit, fit_stack
+from sohot.heads import FeatureProblem, StackedFit, fit_stack
+from sohot.methods import HeadSettings
 
 CLASSES, SIZE, SHOTS = 31, 1280, 3
 PER_CLASS = 40  # made-up rows of each class in each domain

@@ -22,7 +22,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from sohot.data import ImageInputs, LabelledImages, iter_batches
-from sohot.streams import TwoStreams, cache_trunk, create_backbone
+from sohot.networks import TwoStreams, cache_trunk, create_backbone
 
 RESULTS = Path(__file__).parent / "results" / "trunk-cache-cpu.md"
 CLASSES = 31

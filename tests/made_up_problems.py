@@ -3,7 +3,7 @@
 import torch
 from oracle import batch
 
-from sohot.stacked import FeatureProblem
+from sohot.heads import FeatureProblem
 
 
 def problem(

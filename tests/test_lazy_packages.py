@@ -13,7 +13,6 @@ import sohot
 
 LAZY = ["sohot", *(f"sohot.{one.name}" for one in pkgutil.iter_modules(sohot.__path__) if one.ispkg)]
 LAZY.remove("sohot.cli")  # offers no names
-LAZY.remove("sohot.estimators")  # scikit-learn's classes: nobody names them without using them
 
 
 def test_packages_can_be_named_without_torch_and_give_all_their_names() -> None:

@@ -7,14 +7,14 @@ from ._lazy import lazy_parts
 
 if TYPE_CHECKING:
     from . import functional, losses
-    from .estimators import SoHoTClassifier, SoHoTClassifierCV
     from .functional import scatter_distance, scatter_tensor
+    from .heads import SoHoTClassifier, SoHoTClassifierCV
     from .losses import ScatterAlignment
 else:
     __getattr__, __dir__ = lazy_parts(
         __name__,
         {
-            "estimators": ("SoHoTClassifier", "SoHoTClassifierCV"),
+            "heads": ("SoHoTClassifier", "SoHoTClassifierCV"),
             "functional": ("scatter_distance", "scatter_tensor"),
             "losses": ("ScatterAlignment",),
         },

@@ -34,8 +34,8 @@ from torch.nn.functional import normalize
 from sohot import ScatterAlignment
 from sohot.experiments.digit_splits import NUM_CLASSES, SHOTS, draw_split
 from sohot.experiments.digit_training import SIGMA, STEPS, fit_digits, new_model, settings_for
-from sohot.experiments.statistics import paired_difference, summarise
-from sohot.losses.rivals.base import RivalLoss
+from sohot.losses.domain_loss import RivalLoss
+from sohot.reporting.statistics import paired_difference, summarise
 from sohot.training import Diverged, objective
 
 HALF = "development"

@@ -9,7 +9,7 @@ import argparse
 import json
 from pathlib import Path
 
-from sohot.experiments.statistics import PairedDifference, overall_difference
+from sohot.reporting.statistics import PairedDifference, overall_difference
 
 Accuracies = dict[tuple[str, int], float]
 

@@ -8,7 +8,7 @@ have the stride in the 3×3 convolution: those are the backbone `resnet50`, whic
 
 from torch import nn
 
-from sohot._torchvision import import_torchvision  # torchvision, also where its own operators cannot be loaded
+from sohot._torchvision import import_torchvision
 
 
 def resnet50_v1() -> nn.Module:

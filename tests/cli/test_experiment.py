@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from experiment_work import InlineEngine, small_grid, write_domains
 
-from sohot.experiments import outputs
 from sohot.experiments.engines import making
 from sohot.experiments.grid import write_grid
 from sohot.experiments.store import Store
-from sohot.training import RIVAL_NAMES
+from sohot.methods import RIVAL_NAMES
+from sohot.reporting import outputs
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from command_line import start, weights
 
 from sohot.experiments.grid import Grid
-from sohot.experiments.report import write_report
+from sohot.reporting.pages import write_report
 from sohot.runs import read_config
 from sohot.runs.candidates import CANDIDATES
 

@@ -10,8 +10,8 @@ from command_line import Ended
 from two_domains import two_domains
 
 from sohot import SoHoTClassifier
-from sohot.estimators.feature_file import FeatureSet, write_features
-from sohot.training import RIVAL_NAMES
+from sohot.heads.feature_file import FeatureSet, write_features
+from sohot.methods import RIVAL_NAMES
 
 DATA = two_domains(shots=8)
 NAMES = ("bike", "mug", "=pen")

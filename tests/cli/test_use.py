@@ -147,7 +147,7 @@ def test_not_a_run(sohot, tmp_path, command):
 def test_a_run_is_used_without_the_weights_it_began_with(sohot, domains, tmp_path):
     from safetensors.torch import save_file
 
-    from sohot.streams import create_backbone
+    from sohot.networks import create_backbone
 
     file = tmp_path / "start.safetensors"
     state = create_backbone("small-cnn", size=16).state_dict()

@@ -7,7 +7,7 @@ import torch
 from PIL import Image
 
 from sohot.data import AugmentedImages, InputSpec, LabelledImages, UnreadableImage
-from sohot.data import decoded as module
+from sohot.data import augment as module
 from sohot.data.crops import draw_crops, random_crop
 from sohot.data.readers import read_item
 from sohot.data.transforms import to_tensor

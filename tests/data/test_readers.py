@@ -8,9 +8,8 @@ from official_sets import write_depth, write_idx, write_picture, write_usps
 from PIL import Image
 
 from sohot.data import ImageInputs, InputSpec, LabelledImages, UnreadableImage, iter_batches, load_batch
-from sohot.data.idx import read_idx
+from sohot.data.digit_formats import read_idx, read_usps
 from sohot.data.readers import read_item
-from sohot.data.usps import read_usps
 
 GREY = InputSpec(size=4, mean=(0.0,), std=(1.0,), resize=4, interpolation="bilinear")
 COLOUR = InputSpec(size=4, mean=(0.0,) * 3, std=(1.0,) * 3, resize=4, interpolation="bilinear")

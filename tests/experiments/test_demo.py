@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from sohot.experiments import METHODS, DemoProgress, describe, run_demo
-from sohot.experiments.demo_file import read_demo
-from sohot.experiments.demo_text import MEANING
+from sohot.experiments.demo import MEANING, read_demo
 from sohot.experiments.digit_splits import content_hash, draw_split
-from sohot.training import RIVAL_NAMES
+from sohot.methods import RIVAL_NAMES
 
 PICTURES = ["samples.png", "scatters.png", "zeta.png"]
 
@@ -77,7 +76,7 @@ def test_the_result_is_kept_with_curves_and_class_weights(tiny: Tiny) -> None:
 
 def test_the_command_is_kept_where_one_repeats_the_demo(tiny: Tiny, tmp_path: Path, monkeypatch) -> None:
     assert read_demo(tiny.folder)["command"] is None  # the steps are no option of the command
-    monkeypatch.setattr("sohot.experiments.demo_file.STEPS", 2)
+    monkeypatch.setattr("sohot.experiments.demo.STEPS", 2)
     run_tiny(tmp_path / "demo", methods=["t"], seed=3)
     command = read_demo(tmp_path / "demo")["command"]
     assert command == f"sohot demo --splits 1 --seed 3 --methods t --out {tmp_path / 'demo'}-again"

@@ -3,7 +3,7 @@ import torch
 from sohot.experiments.demo import METHODS
 from sohot.experiments.digit_splits import draw_split
 from sohot.experiments.digit_training import fit_digits, new_model, settings_for
-from sohot.training import RIVAL_NAMES
+from sohot.methods import RIVAL_NAMES
 
 
 def test_all_methods_have_one_budget() -> None:

@@ -6,11 +6,12 @@ import pytest
 import torch
 from experiment_work import InlineEngine, small_grid, write_domains
 
-from sohot.data import InputSpec, open_dataset
+from sohot.data import InputSpec
+from sohot.data.datasets import open_dataset
 from sohot.experiments import features as module
 from sohot.experiments.features import TrunkFeatures, fill_features, join_images
 from sohot.experiments.running import plan_grid, run_grid
-from sohot.streams.freezing import FrozenTrunk
+from sohot.networks.freezing import FrozenTrunk
 
 SPEC = InputSpec(size=4, mean=(0.5,) * 3, std=(0.5,) * 3, resize=4)
 CPU = torch.device("cpu")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from experiment_work import InlineEngine, small_grid, write_domains
 
-from sohot.data import open_dataset
+from sohot.data.datasets import open_dataset
 from sohot.data.protocols import few_shot_folds
 from sohot.experiments import frozen as module
 from sohot.experiments.cell_training import draw_split
@@ -14,11 +14,12 @@ from sohot.experiments.frozen_settings import candidates, frozen_space, head_set
 from sohot.experiments.grid import read_grid, write_grid
 from sohot.experiments.planning import cells
 from sohot.experiments.preparing import trunks_of
-from sohot.experiments.report.experiment_reading import load_experiment
 from sohot.experiments.running import plan_grid, run_grid
-from sohot.experiments.tables import table_json
-from sohot.stacked import FeatureProblem, HeadSettings, fit_stack
-from sohot.training import RIVAL_NAMES, evaluate
+from sohot.heads import FeatureProblem, fit_stack
+from sohot.methods import RIVAL_NAMES, HeadSettings
+from sohot.reporting.pages.experiment_folder import load_experiment
+from sohot.reporting.tables import table_json
+from sohot.training import evaluate
 
 SETTINGS = {"steps": 8, "components": 6}
 METHODS = ("s", "t", "s+t", "m", "so", "so+zeta", *RIVAL_NAMES)

@@ -5,9 +5,9 @@ import shutil
 import pytest
 from experiment_work import small_grid, write_domains
 
-from sohot.data import open_dataset
+from sohot.data.datasets import open_dataset
 from sohot.experiments.planning import cells, normal_settings, usual_space
-from sohot.training.methods import METHOD_NAMES
+from sohot.methods.registry import METHOD_NAMES
 
 
 @pytest.fixture

@@ -10,12 +10,13 @@ import pytest
 import torch
 from experiment_work import small_grid, write_domains
 
-from sohot.data import open_dataset
+from sohot.data.datasets import open_dataset
 from sohot.data.protocols import few_shot_folds, make_split
 from sohot.experiments import run_cell as module
+from sohot.experiments.cell_training import Where
 from sohot.experiments.planning import cells
 from sohot.experiments.preparing import prepare, shown_sides
-from sohot.experiments.run_cell import Where, run_cell
+from sohot.experiments.run_cell import run_cell
 from sohot.runs import RunConfig
 from sohot.runs.batching import make_batches
 from sohot.runs.building import build_model
@@ -113,7 +114,7 @@ def selection(monkeypatch):
         best = max(scores, key=scores.get)
         return SimpleNamespace(settings={key: best}, score=scores[best], trials=len(values))
 
-    monkeypatch.setitem(sys.modules, "sohot.experiments.selection", SimpleNamespace(select=select))
+    monkeypatch.setitem(sys.modules, "sohot.selection.search", SimpleNamespace(select=select))
     return asked
 
 

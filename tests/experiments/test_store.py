@@ -12,7 +12,8 @@ from experiment_work import make_cells
 
 from sohot.experiments import database
 from sohot.experiments import store as module
-from sohot.experiments.store import Store, StoreError
+from sohot.experiments.database import StoreError
+from sohot.experiments.store import Store
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sohot.experiments.grid import read_grid
-from sohot.streams import create_backbone
+from sohot.networks import create_backbone
 
 STUDIES = Path(__file__).parents[2] / "studies"
 

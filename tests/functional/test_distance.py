@@ -8,7 +8,7 @@ from oracle import seeds, tensor_of
 from torch import Tensor
 
 from sohot import scatter_distance
-from sohot.functional import cost
+from sohot.functional import distance as cost
 
 ORDERS = (2, 3, 4)
 WAYS = ("gram", "explicit", "auto")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sohot.losses.choices import RIVAL_WEIGHTS
+from sohot.methods import method
+from sohot.methods.choices import RIVAL_WEIGHTS
 from sohot.runs import RunConfig
 from sohot.runs.candidates import CANDIDATES, candidate_configs
-from sohot.training import method
 
 AUTO = RunConfig(method="auto", shots=3)
 OWN = sorted({name for one in CANDIDATES for name in one.options})

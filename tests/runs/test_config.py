@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sohot.methods import FitSettings
 from sohot.runs.config import RunConfig, known_key
 from sohot.runs.config_file import read_config, write_config
-from sohot.runs.reporting import command
-from sohot.training import FitSettings
+from sohot.runs.description import command
 
 # What a path may hold: no control characters but DEL and the tab, no surrogates, no NUL.
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\x7f\t\n"), min_size=1)

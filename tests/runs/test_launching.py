@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from sohot.runs import RunConfig
-from sohot.runs.last_words import ENDING, record_ending
 from sohot.runs.launching import PARENT, _ending, _environment, end_with_parent
 from sohot.training import RankLost
+from sohot.training.errors import ENDING, record_ending
 
 LOST = {"code": 1, "sentence": "rank 0 has lost the connection", "lost": True}
 CONFIG = RunConfig(devices=2)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sohot.methods import FitSettings
+from sohot.methods.options import flag
 from sohot.runs import RunConfig
-from sohot.runs.options import flag
 from sohot.runs.presets import PAPER_VALUES, explain_paper, is_paper, resolve_paper
-from sohot.training import FitSettings
 
 NAMES = [one.name for one in PAPER_VALUES if one.name != "method"]
 

@@ -11,7 +11,7 @@ from command_line import Domains, count_trunk_images, make_domains, weights, wri
 import sohot.runs.selection as room
 from sohot.runs import RunConfig, Watcher, fit_run, read_config
 from sohot.runs.candidates import Candidate
-from sohot.runs.gathering import gather_training
+from sohot.runs.run_data import gather_training
 from sohot.runs.selection import for_both, make_folds
 from sohot.training import ChangedRun, Interrupted
 

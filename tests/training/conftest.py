@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sohot.training import FitResult, FitSettings, TensorInputs, fit
+from sohot.methods import FitSettings
+from sohot.training import FitResult, TensorInputs, fit
 
 collect_ignore = ["ddp_worker.py"]  # run as a process of its own, which finds its neighbours
 

@@ -16,9 +16,10 @@ from standin import RandomRows, SmallStreams, problem
 from torch import nn
 
 from sohot.data.input_spec import InputSpec
-from sohot.streams import TwoStreams
-from sohot.streams.backbone import Backbone
-from sohot.training import FitSettings, TensorInputs, fit
+from sohot.methods import FitSettings
+from sohot.networks import TwoStreams
+from sohot.networks.backbone import Backbone
+from sohot.training import TensorInputs, fit
 from sohot.training.ranks import parting
 
 STEPS = 6

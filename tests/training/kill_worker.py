@@ -79,7 +79,8 @@ def digest(state) -> str:
 def train(run_dir: str, moment: str) -> dict:
     from standin import RandomRows, SmallStreams, problem
 
-    from sohot.training import FitSettings, TensorInputs, fit
+    from sohot.methods import FitSettings
+    from sohot.training import TensorInputs, fit
 
     last = arm(moment)
 

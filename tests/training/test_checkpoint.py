@@ -10,8 +10,8 @@ import torch
 
 from sohot.training import CheckpointError
 from sohot.training.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
-from sohot.training.descriptions import checkpoint_folders
 from sohot.training.errors import CorruptCheckpoint, OtherVersion, PickleRefused
+from sohot.training.run_files import checkpoint_folders
 
 TENSORS = {"model": {"w": torch.arange(6.0).reshape(2, 3), "n": torch.tensor(3)}, "optimizer": {}}
 

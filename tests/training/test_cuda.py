@@ -6,9 +6,10 @@ from command_line import make_domains, weights
 
 from sohot.cli import main
 from sohot.data import AugmentedImages, InputSpec, scan_folder
-from sohot.training import Diverged, FitSettings, TensorInputs, fit
-from sohot.training.csv_log import read_csv_log
-from sohot.training.descriptions import checkpoint_folders
+from sohot.methods import FitSettings
+from sohot.training import Diverged, TensorInputs, fit
+from sohot.training.logs import read_csv_log
+from sohot.training.run_files import checkpoint_folders
 from sohot.training.trainer import READ_EVERY
 
 pytestmark = [

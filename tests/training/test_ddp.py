@@ -15,11 +15,11 @@ import torch
 from safetensors.torch import load_file
 
 import sohot
-from sohot.training import FitSettings, load_run
-from sohot.training.csv_log import read_csv_log
-from sohot.training.fabric import make_fabric
+from sohot.methods import FitSettings
+from sohot.training import load_run
+from sohot.training.logs import read_csv_log
 from sohot.training.randomness import reproducible, seed_all, step_seed
-from sohot.training.ranks import Ranks
+from sohot.training.ranks import Ranks, make_fabric
 
 from .conftest import load
 

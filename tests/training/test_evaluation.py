@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from sohot.training import evaluate, wilson_interval
+from sohot.functional.shares import wilson_interval
+from sohot.training import evaluate
 
 
 def test_accuracies_agree_with_scikit_learn():

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from sohot.training import METHOD_NAMES, Diverged, FitSettings, Objective, TensorInputs, evaluate, fit, predict_logits
+from sohot.methods import METHOD_NAMES, FitSettings
+from sohot.training import Diverged, Objective, TensorInputs, evaluate, fit, predict_logits
 from sohot.training.step import TrainingStep
 
 

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from sohot.training import FitSettings, TensorInputs, predict_logits
-from sohot.training.fabric import make_fabric
+from sohot.methods import FitSettings
+from sohot.training import TensorInputs, predict_logits
 from sohot.training.inputs import Domain, Inputs, WholeSet, fingerprint_batches
-from sohot.training.ranks import Ranks
+from sohot.training.ranks import Ranks, make_fabric
 from sohot.training.trainer import Trainer
 
 

@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from sohot import ScatterAlignment
-from sohot.training import METHOD_NAMES, RIVAL_NAMES, FitSettings, Objective
+from sohot.methods import METHOD_NAMES, RIVAL_NAMES, FitSettings
+from sohot.training import Objective
 
 
 def build(**options):

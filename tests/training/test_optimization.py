@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import OneCycleLR
 
-from sohot.training import FitSettings, Objective
+from sohot.methods import FitSettings
+from sohot.training import Objective
 from sohot.training.optimization import build_optimizer, learning_rate_factor, set_learning_rate
 
 

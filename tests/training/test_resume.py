@@ -7,9 +7,10 @@ import threading
 import pytest
 import torch
 
-from sohot.training import ChangedRun, CheckpointError, FitSettings, Interrupted, TensorInputs, fit, load_run
-from sohot.training.csv_log import read_csv_log
+from sohot.methods import FitSettings
+from sohot.training import ChangedRun, CheckpointError, Interrupted, TensorInputs, fit, load_run
 from sohot.training.errors import OtherVersion
+from sohot.training.logs import read_csv_log
 
 KINDS = [
     {"method": "so+zeta"},

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from sohot import streams
+from sohot import networks as streams
 from sohot.data import batches
-from sohot.training import FitSettings, TensorInputs, export_onnx, fit, predict_logits
+from sohot.methods import FitSettings
+from sohot.training import TensorInputs, export_onnx, fit, predict_logits
 
 SOURCE, TARGET = torch.randn(12, 1, 16, 16), torch.randn(6, 1, 16, 16)
 SOURCE_LABELS, TARGET_LABELS = torch.arange(12) % 3, torch.arange(6) % 3

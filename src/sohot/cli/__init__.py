@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from ..runs.last_words import record_ending
+from ..training.errors import record_ending
 from .commands import app
 from .ending import describe_end, show_warnings, terminate_politely
 

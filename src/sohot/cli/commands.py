@@ -150,7 +150,7 @@ def report(
 
         sohot report runs/first
     """
-    from .report import report_on
+    from .use import report_on
 
     report_on(folder, out, images=images, figures=figures, quiet=quiet, json=json)
 

@@ -1,16 +1,63 @@
 """`sohot experiment`: a grid of trainings, its tables, figures and report."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..experiments.cell import SELECTIONS, TRIALS
 from ..experiments.engines import ENGINES
-from ..experiments.grid import COMPLEXITY, builtin_names
-from ..training.settings import ACCELERATORS
-from .experiment_grid import change_grid, list_experiments
-from .output import results_only
+from ..experiments.grid import COMPLEXITY, Grid, builtin_names, parse_splits, read_grid
+from ..experiments.grid_keys import shapes_features
+from ..methods.settings import ACCELERATORS
+from .output import print_json, print_text, results_only
+
+
+def list_experiments(json: bool) -> None:
+    """Print the names and titles of the built-in experiments."""
+    titles = {name: read_grid(name).title for name in builtin_names()}
+    titles[COMPLEXITY] = "What the kernel form saves, measured and by formula; needs no data"
+    if json:
+        print_json({"experiments": titles})
+        return
+    for name, title in titles.items():
+        print_text(f"{name:<20}{title}")
+
+
+def change_grid(
+    name: str,
+    backbone: str | None,
+    shifts: str | None,
+    splits: str | None,
+    methods: str | None,
+    baseline: str | None,
+    settings: Sequence[str],
+    frozen: bool = False,
+) -> Grid:
+    """Read a grid and change it as the command line says."""
+    fixed: dict[str, Any] = {}
+    head: dict[str, Any] = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--set must read KEY=VALUE, got {text!r}")
+        of_head = frozen and not shapes_features(key.strip().replace("-", "_"))
+        (head if of_head else fixed)[key.strip()] = value.strip()
+    return read_grid(name).changed(
+        fixed,
+        head,
+        backbone=backbone,
+        shifts=_words(shifts),
+        splits=None if splits is None else parse_splits(splits),
+        methods=_words(methods),
+        baseline=baseline,
+    )
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+
 
 _GRID, _RUN, _MACHINE = "Grid: what to compute", "Run", "Machine: where to compute"
 
@@ -87,7 +134,7 @@ def experiment(
             "--set",
             metavar="KEY=VALUE",
             help="A setting for all cells: an option of `sohot fit` (with --frozen a field of "
-            "`sohot.stacked.HeadSettings`), or a number of the protocol. Can be repeated.",
+            "`sohot.heads.HeadSettings`), or a number of the protocol. Can be repeated.",
             show_default=False,
             rich_help_panel=_GRID,
         ),
@@ -172,7 +219,7 @@ def experiment(
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder, but {out} is a file")
 
-    from ..experiments.engines.making import make_engine  # these import torch, which a wrong option need not wait for
+    from ..experiments.engines.making import make_engine
     from ..experiments.running import plan_grid
     from .experiment_run import command, run_experiment, show_plan
 

@@ -14,10 +14,10 @@ from ..experiments.engines.local import LocalEngine
 from ..experiments.grid import COMPLEXITY
 from ..experiments.running import GridRun, Plan, run_grid
 from ..experiments.store import Store
-from ..training import Interrupted
+from ..training.errors import Interrupted
 from .ending import FAILED, Terminated
-from .grid_watching import duration, watch_grid
 from .output import MOST_LISTED, print_json, print_text, results_only, say
+from .watching import duration, watch_grid
 
 
 def command(context: typer.Context) -> str:
@@ -96,7 +96,7 @@ def run_experiment(plan: Plan, engine: Engine, again: str, *, retry_failed: bool
 
 
 def _present(plan: Plan, run: GridRun, again: str, quiet: bool, json: bool) -> None:
-    from ..experiments.outputs import describe_table, write_outputs
+    from ..reporting.outputs import describe_table, write_outputs
 
     with results_only(), watch_grid(quiet) as watcher:
         files = write_outputs(run.records, plan.grid, plan.where.out, watcher.progress)
@@ -121,8 +121,8 @@ def _present(plan: Plan, run: GridRun, again: str, quiet: bool, json: bool) -> N
 
 def run_complexity(out: Path, json: bool) -> None:
     """Measure what the kernel form saves, write tables, figures and the report, and print the table."""
-    from ..experiments.complexity import complexity_text, measure_complexity, write_complexity
-    from ..experiments.report import write_report
+    from ..reporting.complexity import complexity_text, measure_complexity, write_complexity
+    from ..reporting.pages.writing import write_report
 
     with results_only():
         result = measure_complexity(on_progress=lambda done, of, name: say(f"[{min(done + 1, of)}/{of}] {name}"))

@@ -5,17 +5,16 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from ..data.names import printable
-from ..estimators.extraction import extract, find_domains
-from ..estimators.feature_file import FeatureSet, read_features, write_features
-from ..estimators.feature_run import fit_features, require_new_folder
-from ..estimators.feature_split import split_features
+from ..heads.extraction import extract, find_domains
+from ..heads.feature_file import FeatureSet, read_features, write_features
+from ..heads.feature_run import fit_features, require_new_folder
+from ..heads.feature_split import split_features
+from ..methods.options import convert
+from ..methods.settings import HeadSettings
+from ..networks.registry import create_backbone, find_builder
 from ..runs.candidates import AUTO
-from ..runs.labels_csv import require_writable
-from ..runs.options import convert
+from ..runs.predictions import require_writable
 from ..runs.training_inputs import choose_device
-from ..stacked import HeadSettings
-from ..streams import create_backbone
-from ..streams.registry import find_builder
 from ..training.randomness import reproducible
 from .output import percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
 from .watching import bar

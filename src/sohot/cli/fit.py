@@ -9,13 +9,13 @@ from typing import Any, get_type_hints
 
 import typer
 
-from ..runs import RunConfig, read_config
+from ..methods.options import flag, kinds_of
 from ..runs.candidates import AUTO, is_auto
-from ..runs.file_names import CONFIG
-from ..runs.options import flag, kinds_of
+from ..runs.config import RunConfig
+from ..runs.config_file import CONFIG, read_config
 from ..runs.presets import explain_paper, is_paper, resolve_paper
 from ..runs.selection_file import read_asked
-from ..training import Interrupted
+from ..training.errors import Interrupted
 from .ending import Ended
 from .output import percent, print_accuracy, print_json, print_text, results_only, say
 
@@ -53,8 +53,8 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
         resolved = resolve_paper(resolved, asked)
         say(explain_paper(resolved))
 
-    from ..runs import fit_run  # these import torch, which a wrong option need not wait for
     from ..runs.launching import end_with_parent, launch, needs_launch
+    from ..runs.pipeline import fit_run
     from ..runs.selection import require_one_device
     from ..training.ranks import Ranks
     from .watching import TerminalWatcher, bar

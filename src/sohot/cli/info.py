@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..runs.describing import describe_run
+from ..runs.description import describe_run
 from .output import percent, print_json
 
 

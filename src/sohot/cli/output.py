@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..runs.choice import Choice
+from ..selection.choice import Choice
 
 MOST_LISTED = 20
 

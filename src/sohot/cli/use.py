@@ -1,4 +1,4 @@
-"""Commands that use a finished run: evaluate, predict, export."""
+"""Commands that use finished work: evaluate, predict, export, report."""
 
 import sys
 from collections.abc import Sequence
@@ -6,19 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ..data.names import printable
-from ..runs import (
-    LoadedRun,
-    Prediction,
-    accuracy_on,
-    classify,
-    export_run,
-    find_images,
-    images_for,
-    open_run,
-    predictions_csv,
-    write_predictions,
-)
-from ..runs.labels_csv import require_writable
+from ..reporting.pages.writing import kind_of, write_report
+from ..runs.loading import LoadedRun, export_run, images_for, open_run
+from ..runs.predictions import Prediction, classify, find_images, predictions_csv, require_writable, write_predictions
+from ..runs.testing import accuracy_on
 from ..runs.training_inputs import choose_device
 from .output import percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
 from .watching import bar
@@ -111,3 +102,14 @@ def export_file(folder: Path, file: Path, *, json: bool) -> None:
         f"{file}: {result['bytes'] / 1e6:.1f} MB, images of {size}, {len(result['classes'])} classes; "
         f"onnxruntime agrees to {result['largest_difference']:.1e}"
     )
+
+
+def report_on(folder: Path, out: Path | None, *, images: int, figures: Path | None, quiet: bool, json: bool) -> None:
+    """Write the report of a folder and say where it is."""
+    with results_only(), bar(quiet) as progress:
+        file = write_report(folder, out, images=images, figures=figures, progress=progress)
+    size = file.stat().st_size
+    if json:
+        print_json({"path": str(folder), "kind": kind_of(folder), "report": str(file), "bytes": size})
+        return
+    print_text(f"{file}: report of the {kind_of(folder)}, {size / 1e6:.1f} MB, to be opened in a browser")

@@ -1,14 +1,19 @@
-"""Live progress of a command, on standard error."""
+"""Live progress of commands, on standard error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from ..runs import RunData, Watcher
-from ..runs.choice import Choice
-from ..training import FitSettings, RichProgress
-from .output import errors, say, say_left_out, show_scores
+from ..experiments.cell import Cell
+from ..experiments.engines import Outcome
+from ..experiments.running import GridWatcher
+from ..methods.settings import FitSettings
+from ..runs.pipeline import Watcher
+from ..runs.run_data import RunData
+from ..selection.choice import Choice
+from ..training.progress import RichProgress
+from .output import errors, percent, say, say_left_out, show_scores
 
 
 class Bar:
@@ -98,3 +103,95 @@ def bar(quiet: bool) -> Iterator[Bar | None]:
     finally:
         if shown is not None:
             shown.close()
+
+
+_HOUR = 3600.0
+
+
+class TerminalGridWatcher(GridWatcher):
+    """Shows a bar of cells on a terminal, and says a line for each cell that ends."""
+
+    def __init__(self, bar: Bar) -> None:
+        self.progress = self._stages = bar
+        self._console = errors()
+        self._total = self._done = self._failed = self._running = 0
+        self._said_waiting = False
+        self._bar: Progress | None = None
+        self._task = TaskID(0)
+
+    def begin(self, total: int, done: int, failed: int) -> None:
+        """Say how many cells there are, and what is known of them."""
+        self._total, self._done, self._failed = total, done, failed
+        known = f"{done} done before" + (f", {failed} failed before" if failed else "")
+        say(f"{total} cells, {known}" if done or failed else f"{total} cells")
+
+    def started(self, cell: Cell) -> None:  # noqa: ARG002 - counted alone
+        """Show one more cell in work."""
+        self._running += 1
+        self._show()
+
+    def finished(self, outcome: Outcome) -> None:
+        """Say what became of a cell."""
+        self._running -= 1
+        self._done += outcome.error is None
+        self._failed += outcome.error is not None
+        accuracy = (outcome.result or {}).get("accuracy") or {}
+        found = f"{percent(accuracy.get('micro'))} % right" if outcome.error is None else f"failed: {outcome.error}"
+        place = f"[{self._done + self._failed}/{self._total}]"
+        say(f"{place} {outcome.cell.label()}: {found}, {outcome.seconds:.0f} s")
+        self._show()
+
+    def waiting(self, count: int) -> None:
+        """Say once that others have what is left."""
+        if not self._said_waiting:
+            say(f"waiting for {count} cells that another runner computes in this folder")
+            self._said_waiting = True
+
+    def _show(self) -> None:
+        if not self._console.is_terminal:
+            return
+        if self._bar is None:
+            columns = (
+                TextColumn("cells"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[running]} running, {task.fields[failed]} failed"),
+                TimeRemainingColumn(),
+            )
+            self._bar = Progress(*columns, console=self._console, transient=True, speed_estimate_period=10 * _HOUR)
+            self._task = self._bar.add_task("cells", total=self._total, running=0, failed=0)
+            self._bar.start()
+        self._bar.update(
+            self._task, completed=self._done + self._failed, running=self._running, failed=self._failed, refresh=True
+        )
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self._stages.close()
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+@contextmanager
+def watch_grid(quiet: bool) -> Iterator[GridWatcher]:
+    """Give what tells of an experiment's progress, and clear it away in the end whatever happens."""
+    if quiet:
+        yield GridWatcher()
+        return
+    watcher = TerminalGridWatcher(Bar())
+    try:
+        yield watcher
+    finally:
+        watcher.close()
+
+
+def duration(seconds: float) -> str:
+    """Write a time as people say it.
+
+    >>> duration(42), duration(1260), duration(9000)
+    ('42 s', '21 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .contents import content_keys
-from .datasets import DataSet
+from .datasets.dataset import DataSet
 from .folders import unreadable
 from .labelled import LabelledImages
 from .names import enumerate_words, printable

@@ -1,11 +1,13 @@
-"""Random crops: the part of an image that a step of training sees."""
+"""Random crops of pictures, resized and mirrored together by products of matrices: what a GPU does best."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from .input_spec import InputSpec
 
 AREA = (0.6, 1.0)
 """Smallest and largest share of the image that a random crop keeps."""
@@ -48,3 +50,101 @@ def random_crop(width: int, height: int, numbers: Sequence[float]) -> Crop:
     crop_width, crop_height = min(math.sqrt(kept * aspect), width), min(math.sqrt(kept / aspect), height)
     left, top = across * (width - crop_width), down * (height - crop_height)
     return Crop(left, top, min(left + crop_width, width), min(top + crop_height, height), mirror < 0.5)
+
+
+def resample(pictures: Sequence[Tensor], crops: Sequence[Crop], spec: InputSpec, device: torch.device) -> Tensor:
+    """Cut crops out of pictures, resize, mirror and normalise them.
+
+    Args:
+        pictures: uint8 tensors of shape (channels, height, width), of any sizes, all on one device.
+        crops: One for each.
+        spec: What the network wants.
+        device: Where to compute.
+
+    Returns:
+        float32 tensor of shape (pictures, channels, size, size) on that device.
+
+    Example:
+        >>> spec = InputSpec(size=2, mean=(0.5,), std=(0.5,), resize=2)
+        >>> picture = torch.tensor([[[0, 0, 255, 255]] * 4], dtype=torch.uint8)
+        >>> resample([picture], [Crop(0, 0, 4, 4, mirrored=True)], spec, torch.device("cpu")).sign()
+        tensor([[[[ 1., -1.], [ 1., -1.]]]])
+    """
+    across = [
+        _span(crop.left, crop.right, picture.shape[2], spec) for picture, crop in zip(pictures, crops, strict=True)
+    ]
+    down = [_span(crop.top, crop.bottom, picture.shape[1], spec) for picture, crop in zip(pictures, crops, strict=True)]
+    width, height = (max(end - start for start, end in spans) for spans in (across, down))
+    shape = len(pictures), spec.channels, height, width
+    stacked = torch.zeros(shape, dtype=torch.uint8, device=pictures[0].device)
+    for place, picture, (left, right), (top, bottom) in zip(stacked, pictures, across, down, strict=True):
+        place[:, : bottom - top, : right - left] = picture[:, top:bottom, left:right]
+    boxes = [
+        (
+            crop.left - left,
+            crop.right - left,
+            right - left,
+            crop.mirrored,
+            crop.top - top,
+            crop.bottom - top,
+            bottom - top,
+        )
+        for crop, (left, right), (top, bottom) in zip(crops, across, down, strict=True)
+    ]
+    numbers = send(torch.tensor(boxes, dtype=torch.float32), device).T
+    by_width = _weights(numbers[0], numbers[1], numbers[2], width, spec, mirrored=numbers[3])
+    by_height = _weights(numbers[4], numbers[5], numbers[6], height, spec)
+    values = send(stacked, device).float().flatten(1, 2) @ by_width.mT
+    values = by_height[:, None] @ _eight_bits(values).view(*shape[:3], spec.size)
+    mean, std = (send(torch.tensor(of), device).view(-1, 1, 1) for of in (spec.mean, spec.std))
+    return (_eight_bits(values) / 255 - mean) / std
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """Bring a tensor to a device, without waiting for it to arrive."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        tensor = tensor.pin_memory()  # only from there the copy goes on by itself
+    return tensor.to(device, non_blocking=True)
+
+
+def _span(start: float, end: float, side: int, spec: InputSpec) -> tuple[int, int]:
+    """Give the pixels that a crop depends on: its own, and those beside it under the filter."""
+    reach = _FILTERS[spec.interpolation][0] * max((end - start) / spec.size, 1.0)
+    return max(math.floor(start - reach), 0), min(math.ceil(end + reach), side)
+
+
+def _weights(
+    start: Tensor, end: Tensor, side: Tensor, length: int, spec: InputSpec, mirrored: Tensor | None = None
+) -> Tensor:
+    """Give the weight of each of `length` pixels in each pixel of the result: (crops, size, length)."""
+    place = torch.arange(spec.size, device=start.device)[None]
+    if mirrored is not None:
+        place = torch.where(mirrored[:, None] > 0, spec.size - 1 - place, place)
+    scale = ((end - start) / spec.size)[:, None]
+    centre = start[:, None] + (place + 0.5) * scale
+    pixel = torch.arange(length, device=start.device)
+    distance = (pixel + 0.5 - centre[:, :, None]).abs() / scale.clamp(min=1.0)[:, :, None]
+    weights = _FILTERS[spec.interpolation][1](distance) * (pixel < side[:, None, None])
+    return weights / weights.sum(2, keepdim=True)
+
+
+def _bilinear(distance: Tensor) -> Tensor:
+    return (1 - distance).clamp(min=0.0)
+
+
+def _bicubic(distance: Tensor) -> Tensor:
+    near = (1.5 * distance - 2.5) * distance * distance + 1
+    far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
+    return torch.where(distance < 1, near, torch.where(distance < 2, far, 0.0))
+
+
+_FILTERS: dict[str, tuple[float, Callable[[Tensor], Tensor]]] = {
+    "bicubic": (2.0, _bicubic),
+    "bilinear": (1.0, _bilinear),
+}
+"""By name: how far a filter reaches where it does not shrink, and its weight at a distance."""
+
+
+def _eight_bits(values: Tensor) -> Tensor:
+    """Round to what 8 bits hold, as Pillow does."""
+    return (values + 0.5).floor_().clamp_(0, 255)

@@ -13,9 +13,8 @@ from PIL import Image
 
 from .decode import UnreadableImage, convert, read_image
 from .depth import read_depth
-from .idx import read_idx
+from .digit_formats import read_idx, read_usps
 from .labelled import LabelledImages
-from .usps import read_usps
 
 _Array = npt.NDArray[np.uint8]
 

@@ -1,4 +1,4 @@
-"""Experiments: the demo, its task and its pictures."""
+"""Experiments: grids of trainings, what computes and keeps them, and the demo."""
 
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,13 @@ else:
     __getattr__, __dir__ = lazy_parts(
         __name__,
         {
-            "demo": ("METHODS", "DemoProgress", "describe", "run_demo"),
+            "demo": ("DemoProgress", "METHODS", "describe", "run_demo"),
         },
     )
 
-__all__ = ["METHODS", "DemoProgress", "describe", "run_demo"]
+__all__ = [
+    "METHODS",
+    "DemoProgress",
+    "describe",
+    "run_demo",
+]

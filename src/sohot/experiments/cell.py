@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ..stacked.relevance import ignored_by
-from ..training import FitSettings, Method, method
-from ..training.rival_settings import RIVAL_NUMBERS, RIVALS_LOOK_AT
+from ..methods.registry import Method, method
+from ..methods.relevance import ignored_by
+from ..methods.settings import RIVAL_NUMBERS, RIVALS_LOOK_AT, FitSettings
 
 RESULTS_VERSION = 1
 """Part of every key; raise it when a change of the program changes results, so that old ones are not taken for new."""

@@ -11,14 +11,20 @@ from typing import Any
 
 import torch
 
-from ..data import DataSet, LabelledImages, open_dataset
-from ..data.protocols import Split, make_split
-from ..runs import RunConfig, accuracy_on
+from ..data.datasets.dataset import DataSet
+from ..data.datasets.registry import open_dataset
+from ..data.labelled import LabelledImages
+from ..data.protocols.registry import make_split
+from ..data.protocols.split import Split
+from ..networks.model import TwoStreams
 from ..runs.batching import make_batches
 from ..runs.building import build_model
+from ..runs.config import RunConfig
+from ..runs.testing import accuracy_on
 from ..runs.training_inputs import choose_device, training_inputs
-from ..streams import TwoStreams
-from ..training import FitResult, Inputs, TensorInputs, evaluate, fit, predict_logits
+from ..training.evaluation import evaluate, predict_logits
+from ..training.fitting import FitResult, fit
+from ..training.inputs import Inputs, TensorInputs
 from .cell import Cell
 from .features import RowInputs, TrunkFeatures
 from .grid_keys import FEATURE_KEYS

@@ -7,8 +7,13 @@ from torch import Tensor
 
 from ..data.batches import BalancedBatches
 from ..data.digits import SIDE
-from ..streams import TwoStreams, create_backbone
-from ..training import FitResult, FitSettings, TensorInputs, evaluate, fit, method, predict_logits
+from ..methods.registry import method
+from ..methods.settings import FitSettings
+from ..networks.model import TwoStreams
+from ..networks.registry import create_backbone
+from ..training.evaluation import evaluate, predict_logits
+from ..training.fitting import FitResult, fit
+from ..training.inputs import TensorInputs
 from .digit_splits import NUM_CLASSES, DigitSplit
 
 STEPS = 200

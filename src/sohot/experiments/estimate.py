@@ -8,12 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..heads.fit import fit_stack
+from ..heads.problem import FeatureProblem
+from ..methods.settings import FitSettings
+from ..networks.model import TwoStreams
 from ..runs.batching import make_batches
 from ..runs.building import build_model
 from ..runs.training_inputs import choose_device
-from ..stacked import FeatureProblem, fit_stack
-from ..streams import TwoStreams
-from ..training import FitSettings, TensorInputs, fit
+from ..training.fitting import fit
+from ..training.inputs import TensorInputs
 from .cell import Cell
 from .cell_training import Where, config_of, draw_split
 from .features import join_images

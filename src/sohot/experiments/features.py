@@ -12,11 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from .._files import write_json
-from ..data import InputSpec, LabelledImages, iter_batches
-from ..runs.gathering import Progress
-from ..streams import cache_trunk, trunk_key
-from ..streams.trunk_cache import open_cache
-from ..training.files import lock_folder
+from ..data.input_spec import InputSpec
+from ..data.labelled import LabelledImages
+from ..data.loading import iter_batches
+from ..networks.trunk_cache import cache_trunk, open_cache, trunk_key
+from ..runs.run_data import Progress
+from ..training.run_files import lock_folder
 
 CHUNK = 256
 """Images in one file: what a killed runner loses at most."""

@@ -9,12 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data import LabelledImages
-from ..data.protocols import Split, few_shot_folds
-from ..runs.gathering import Progress
+from ..data.labelled import LabelledImages
+from ..data.protocols.cross_validation import few_shot_folds
+from ..data.protocols.split import Split
+from ..heads.fit import fit_stack
+from ..heads.problem import FeatureProblem
+from ..heads.result import StackedFit
+from ..methods.settings import HeadSettings
+from ..runs.run_data import Progress
 from ..runs.training_inputs import choose_device
-from ..stacked import FeatureProblem, HeadSettings, StackedFit, fit_stack
-from ..training import evaluate
+from ..training.evaluation import evaluate
 from .cell import Cell
 from .cell_training import Where, draw_split
 from .engines import Outcome, Work

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from ..losses.choices import RIVAL_WEIGHTS
-from ..stacked import HeadSettings
-from ..stacked.relevance import ignored_by
-from ..training import method
+from ..methods.choices import RIVAL_WEIGHTS
+from ..methods.registry import method
+from ..methods.relevance import ignored_by
+from ..methods.settings import HeadSettings
 from .grid import Grid
 from .grid_keys import FEATURE_KEYS, HEAD_KEYS
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from .._files import write_atomically
-from ..data import dataset_names
-from ..data.protocols import PROTOCOLS
+from ..data.datasets.registry import dataset_names
+from ..data.protocols.registry import PROTOCOLS
 from ..functional.plain_checks import check_choice
+from ..methods.registry import method
 from ..runs.candidates import AUTO
 from ..runs.presets import PAPER
-from ..training import method
 from .grid_keys import check_head, check_settings, check_values, draw_names, refuse_unknown
 
 if sys.version_info >= (3, 11):
@@ -59,7 +59,7 @@ class Grid:
         space: What to choose from with `--select`, by setting: a list of values, or a range such as
             `{"low": 0.01, "high": 1.0, "log": True}`; empty for the usual ones.
         data: Options of the data set.
-        frozen: Settings of `sohot.stacked.HeadSettings` for all cells with `--frozen`, in place of `settings`.
+        frozen: Settings of `sohot.heads.HeadSettings` for all cells with `--frozen`, in place of `settings`.
         frozen_space: What to choose from with `--frozen --select`: a list of values by setting; empty for the usual.
 
     Example:

@@ -7,11 +7,11 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import Any, get_type_hints
 
-from ..data.protocols import PROTOCOLS
+from ..data.protocols.registry import PROTOCOLS
+from ..methods.options import convert
+from ..methods.settings import HeadSettings
 from ..runs.config import RESULT_OPTIONS, RunConfig
-from ..runs.options import convert
-from ..stacked import HeadSettings
-from .search_space import parse_space
+from ..selection.search_space import parse_space
 
 _OWN_KEYS = ("backbone", "method")
 """Options of `sohot fit` that a grid has keys of its own for."""

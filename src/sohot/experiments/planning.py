@@ -8,13 +8,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ..data import DataSet
+from ..data.datasets.dataset import DataSet
 from ..data.protocols.paper import paper_numbers
 from ..functional.plain_checks import check_choice
-from ..runs import RunConfig
-from ..streams.names import is_own
-from ..streams.registry import find_builder
-from ..training import FitSettings, method
+from ..methods.registry import method
+from ..methods.settings import FitSettings
+from ..networks.names import is_own
+from ..networks.registry import find_builder
+from ..runs.config import RunConfig
 from .cell import SELECTIONS, TRIALS, Cell, relevant_settings
 from .frozen_settings import RIVAL_SPACES, frozen_combinations, frozen_space
 from .grid import Grid

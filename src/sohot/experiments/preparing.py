@@ -5,12 +5,12 @@ from pathlib import Path
 
 import torch
 
-from ..data import LabelledImages
-from ..data.protocols import Split
+from ..data.labelled import LabelledImages
+from ..data.protocols.split import Split
+from ..methods.registry import method
 from ..runs.building import OPTIONS, START, build_model
-from ..runs.gathering import Progress
+from ..runs.run_data import Progress
 from ..runs.training_inputs import choose_device
-from ..training import method
 from .cell import Cell
 from .cell_training import FEATURES, Where, config_of, draw_split
 from .features import TrunkFeatures, fill_features

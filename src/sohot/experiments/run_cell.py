@@ -5,7 +5,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..data.protocols import Split, few_shot_folds
+from ..data.protocols.cross_validation import few_shot_folds
+from ..data.protocols.split import Split
 from .cell import Cell
 from .cell_training import Where, config_of, draw_split, train
 
@@ -48,7 +49,7 @@ def run_cell(cell: Cell, where: Where) -> dict[str, Any]:
 
 def _select(cell: Cell, split: Split, where: Where) -> dict[str, Any]:
     """Choose settings by the mean accuracy over few-shot folds, or by that on the validation images."""
-    from .selection import select
+    from ..selection.search import select
 
     if cell.select == "validation":
         problems = [dict(split.sides)]

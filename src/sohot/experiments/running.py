@@ -8,15 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..data import open_dataset
-from ..runs.gathering import Progress
+from ..data.datasets.registry import open_dataset
+from ..runs.run_data import Progress
 from .cell import TRIALS, Cell
+from .cell_training import Where
 from .engines import Engine, Outcome, Work
 from .frozen import FrozenEngine
 from .grid import Grid, write_grid
 from .planning import cells
 from .preparing import prepare
-from .run_cell import Where, run_cell
+from .run_cell import run_cell
 from .store import Store
 
 RESULTS, GRID = "results.sqlite", "grid.toml"

@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .alignment import Alignment, class_distances, scatter_alignment
-    from .cost import explicit_cost, gram_cost, unique_coefficients
-    from .distance import scatter_distance
+    from .distance import explicit_cost, gram_cost, scatter_distance, unique_coefficients
     from .scatter import scatter_tensor
 else:
     # As `sohot._lazy` does for the other packages, by itself: this one imports nothing of ours but its own modules.
     _PARTS = {
         "alignment": ("Alignment", "class_distances", "scatter_alignment"),
-        "cost": ("explicit_cost", "gram_cost", "unique_coefficients"),
-        "distance": ("scatter_distance",),
+        "distance": ("explicit_cost", "gram_cost", "scatter_distance", "unique_coefficients"),
         "scatter": ("scatter_tensor",),
     }
     _HOMES = {name: module for module, names in _PARTS.items() for name in names}

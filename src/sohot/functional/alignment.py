@@ -8,10 +8,10 @@ from torch import Tensor
 
 from .autograd import weighted_distances
 from .checks import check_label_range, check_labels, check_pair
-from .choices import ESTIMATORS
-from .fused import fused_alignment, is_usable
+from .fused import is_usable
+from .fused.autograd import fused_alignment
 from .gram import signed_gram
-from .plain_checks import check_choice, check_orders
+from .plain_checks import ESTIMATORS, check_choice, check_orders
 from .terms import check_weights, constant_weights, term_shares, term_weights
 
 

@@ -1,6 +1,8 @@
-"""Checks of numbers and names, without torch: settings and the command line need them before there is a tensor."""
+"""Checks of numbers and names without torch: settings and the command line need them before there is a tensor."""
 
 from collections.abc import Iterable, Sequence
+
+ESTIMATORS = ("plugin", "unbiased")
 
 
 def check_order(order: int, name: str = "order") -> int:

@@ -6,10 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from ..functional.alignment import Alignment, scatter_alignment
-from ..functional.choices import ESTIMATORS
-from ..functional.plain_checks import check_choice, check_count, check_not_negative, check_orders
+from ..functional.plain_checks import ESTIMATORS, check_choice, check_count, check_not_negative, check_orders
 from ..functional.terms import constant_weights, term_shares, term_weights
-from .choices import CLASS_WEIGHTS, FEATURE_SCALES, SCOPES
+from ..methods.choices import CLASS_WEIGHTS, FEATURE_SCALES, SCOPES
 from .class_weights import ClassWeights, closed_form_weight, weight_penalty
 from .sources import Batch, join, one_source, several_sources
 

@@ -5,29 +5,25 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
-    from .classifying import Prediction, classify, find_images
     from .config import RunConfig
     from .config_file import read_config
-    from .gathering import RunData, gather
-    from .labels_csv import predictions_csv, write_predictions
-    from .loading import LoadedRun, images_for, open_run
-    from .onnx import export_run
+    from .description import read_report
+    from .loading import LoadedRun, export_run, images_for, open_run
     from .pipeline import Watcher, fit_run
-    from .reporting import read_report
+    from .predictions import Prediction, classify, find_images, predictions_csv, write_predictions
+    from .run_data import RunData, gather
     from .testing import accuracy_on
 else:
     __getattr__, __dir__ = lazy_parts(
         __name__,
         {
-            "classifying": ("Prediction", "classify", "find_images"),
             "config": ("RunConfig",),
             "config_file": ("read_config",),
-            "gathering": ("RunData", "gather"),
-            "labels_csv": ("predictions_csv", "write_predictions"),
-            "loading": ("LoadedRun", "images_for", "open_run"),
-            "onnx": ("export_run",),
+            "description": ("read_report",),
             "pipeline": ("Watcher", "fit_run"),
-            "reporting": ("read_report",),
+            "loading": ("LoadedRun", "export_run", "images_for", "open_run"),
+            "predictions": ("Prediction", "classify", "find_images", "predictions_csv", "write_predictions"),
+            "run_data": ("RunData", "gather"),
             "testing": ("accuracy_on",),
         },
     )

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..data import BalancedBatches, LabelledImages
+from ..data.batches import BalancedBatches
+from ..data.labelled import LabelledImages
 from .config import RunConfig
 
 LEAST = 4

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ..data.input_spec import InputSpec
-from ..streams import Backbone, TwoStreams, create_backbone
-from ..streams.names import is_own
-from ..streams.own import find_function
+from ..networks.backbone import Backbone
+from ..networks.model import TwoStreams
+from ..networks.names import is_own
+from ..networks.own import find_function
+from ..networks.registry import create_backbone
 from ..training.randomness import reproducible
 from .config import RunConfig
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..training import FitSettings
+from ..methods.settings import FitSettings
 from .config import RunConfig
 
 AUTO = "auto"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from ..functional.plain_checks import check_choice
-from ..streams.names import backbone_names, is_own
-from ..training.settings import FitSettings
-from .options import convert, flag, option
+from ..methods.options import convert, flag, option
+from ..methods.settings import FitSettings
+from ..networks.names import backbone_names, is_own
 
 CACHES = ("memory", "device", "disk", "off")
 _METHODS = (

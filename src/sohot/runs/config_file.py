@@ -1,4 +1,4 @@
-"""Configuration files: TOML in, and the resolved configuration of a run as TOML out."""
+"""Files in the folder of a run: their names, and its configuration as TOML."""
 
 import json
 import sys
@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..training.files import write_atomically
+from .._files import write_atomically
 from .config import known_key
+
+CONFIG = "config.toml"
+"""The options, resolved."""
+
+DESCRIPTION = "run.json"
+"""What the run is: settings, network, images, versions."""
+
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -5,15 +5,17 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from ..data import LabelledImages
-from ..training import Diverged, evaluate, fit, predict_logits
+from ..data.labelled import LabelledImages
+from ..selection.choice import FoldScore
+from ..training.errors import Diverged
+from ..training.evaluation import evaluate, predict_logits
+from ..training.fitting import fit
 from .batching import make_batches
 from .building import build_model
-from .choice import FoldScore
 from .config import RunConfig
-from .gathering import RunData
-from .shared_inputs import SharedInputs
+from .run_data import RunData
 from .testing import accuracy_on
+from .training_inputs import SharedInputs
 
 BATCH = 256
 

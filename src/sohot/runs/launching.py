@@ -1,7 +1,4 @@
-"""Several processes for one run: `sohot fit --devices N` starts itself N times, watches, and tells how it ended.
-
-Under `torchrun`, or another launcher that sets the same variables, the processes are there already.
-"""
+"""Several processes for one run: `sohot fit --devices N` starts itself N times, watches, and tells how it ended."""
 
 import json
 import os
@@ -21,13 +18,12 @@ from typing import Any
 import torch
 
 from ..functional.plain_checks import check_choice
-from ..training.descriptions import checkpoint_folders
-from ..training.settings import STRATEGIES
+from ..methods.options import flag
+from ..methods.settings import STRATEGIES
+from ..training.errors import ENDING
+from ..training.run_files import checkpoint_folders
 from .config import RunConfig
-from .config_file import write_config
-from .file_names import CONFIG
-from .last_words import ENDING
-from .options import flag
+from .config_file import CONFIG, write_config
 from .training_inputs import choose_device
 
 PARENT = "SOHOT_PARENT"

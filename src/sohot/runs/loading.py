@@ -1,19 +1,25 @@
-"""A finished run, loaded to be used: the checkpoint holds everything."""
+"""A finished run, loaded to be used or exported: the checkpoint holds everything."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..data import InputSpec, LabelledImages, scan_folder
+from ..data.folders import scan_folder
+from ..data.input_spec import InputSpec
+from ..data.labelled import LabelledImages
 from ..data.names import enumerate_words
 from ..data.walk import LeftOut
-from ..streams import TwoStreams
-from ..training import CheckpointError, load_run
-from ..training.descriptions import checkpoint_folders
+from ..networks.model import TwoStreams
+from ..training.errors import CheckpointError
+from ..training.export import export_onnx
+from ..training.run_files import checkpoint_folders
+from ..training.run_folder import load_run
 from .building import rebuild_model
-from .gathering import Progress
+from .run_data import Progress
 
 
 @dataclass(frozen=True)
@@ -113,3 +119,42 @@ def images_for(
     if not len(images):
         raise ValueError(f"{folder} holds no image of a class that the run knows")
     return images, found.left_out, notes
+
+
+_NEEDED = ("onnx", "onnxscript", "onnxruntime")
+
+
+def metadata(run: LoadedRun) -> dict[str, str]:
+    """Give the texts stored in the file: the classes in the order of the logits, and the preprocessing, as JSON."""
+    spec = run.input
+    steps = {
+        **asdict(spec),
+        "channels": spec.channels,
+        "colour": "RGB" if spec.channels == 3 else "grey",
+        "order": "upright, shorter side to `resize`, centre crop of `size`, / 255, − mean, / std",
+    }
+    return {
+        "classes": json.dumps(run.classes, ensure_ascii=False),
+        "preprocessing": json.dumps(steps, ensure_ascii=False),
+        "producer": "sohot",
+        "method": str(run.description["settings"]["method"]),
+    }
+
+
+def export_run(run: LoadedRun, file: Path) -> dict[str, Any]:
+    """Write the target stream of a run as ONNX, compared with PyTorch before it is called done.
+
+    Returns:
+        The file, the largest difference seen, the classes and the size of the images.
+    """
+    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+        raise ModuleNotFoundError(f"export needs {', '.join(missing)}: pip install 'sohot[onnx]'")
+    difference = export_onnx(run.model.target_only(), run.input, file, metadata=metadata(run))
+    spec = run.input
+    return {
+        "onnx": str(file),
+        "bytes": file.stat().st_size,
+        "largest_difference": difference,
+        "input": [spec.channels, spec.size, spec.size],
+        "classes": list(run.classes),
+    }

@@ -10,28 +10,27 @@ from typing import Any
 
 import torch
 
-from ..streams import TwoStreams
-from ..streams.registry import find_builder
-from ..training import ChangedRun, FitSettings, fit
-from ..training.descriptions import differences, read_description
-from ..training.fabric import make_fabric
-from ..training.files import write_json
-from ..training.ranks import Ranks, parting
+from .._files import write_json
+from ..methods.settings import FitSettings
+from ..networks.model import TwoStreams
+from ..networks.registry import find_builder
+from ..selection.choice import Choice
+from ..training.errors import ChangedRun
+from ..training.fitting import fit
+from ..training.ranks import Ranks, make_fabric, parting
+from ..training.run_files import differences, read_description
 from .batching import make_batches
 from .building import build_model, describe_model
 from .candidates import candidate_configs, is_auto
-from .choice import Choice
 from .config import RunConfig
-from .config_file import write_config
-from .file_names import CONFIG, DESCRIPTION
-from .gathering import Progress, RunData, add_test, digest_names, gather, gather_training
+from .config_file import CONFIG, DESCRIPTION, write_config
+from .description import REPORT, make_report
 from .presets import explain_paper, is_paper, resolve_paper
-from .reporting import REPORT, make_report
+from .run_data import Progress, RunData, add_test, digest_names, gather, gather_training
 from .selection import asked_options, describe_data, for_both, require_one_device, result_options, select
 from .selection_file import SELECTION, recall_choice
-from .shared_inputs import SharedInputs
 from .testing import accuracy_on
-from .training_inputs import cache_folder, choose_device
+from .training_inputs import SharedInputs, cache_folder, choose_device
 
 OWN = {CONFIG, REPORT, DESCRIPTION, SELECTION, "cache", "checkpoints", "log.csv", "tensorboard", ".lock"}
 

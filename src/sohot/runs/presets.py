@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..methods.options import flag
 from .config import RunConfig
-from .options import flag
 
 PAPER = "paper"
 """The method that stands for the values below."""

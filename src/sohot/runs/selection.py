@@ -9,17 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..data.protocols import TooFewShots, few_shot_rows
-from ..training import ChangedRun, Interrupted
-from ..training.files import lock_folder
+from ..data.protocols.cross_validation import TooFewShots, few_shot_rows
+from ..selection.choice import CandidateScore, Choice, FoldScore, choose
+from ..training.errors import ChangedRun, Interrupted
 from ..training.ranks import Ranks
+from ..training.run_files import lock_folder
 from .candidates import AUTO, candidate_configs
-from .choice import CandidateScore, Choice, FoldScore, choose
 from .config import RESULT_OPTIONS, RunConfig
 from .fold_training import Fold, train_fold
-from .gathering import Progress, RunData, digest_names
+from .run_data import Progress, RunData, digest_names
 from .selection_file import SelectionFile
-from .shared_inputs import SharedInputs
+from .training_inputs import SharedInputs
 
 MOST_FOLDS = 5
 """However many labelled images a class has."""

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..training import ChangedRun
-from ..training.descriptions import differences
-from ..training.files import write_json
-from .choice import Choice, FoldScore
+from .._files import write_json
+from ..selection.choice import Choice, FoldScore
+from ..training.errors import ChangedRun
+from ..training.run_files import differences
 
 SELECTION = "selection.json"
 _FORMAT = 1

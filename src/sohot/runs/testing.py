@@ -5,10 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data import ImageInputs, LabelledImages
-from ..streams import TwoStreams
-from ..training import evaluate, predict_logits
-from .gathering import Progress
+from ..data.labelled import LabelledImages
+from ..data.loading import ImageInputs
+from ..networks.model import TwoStreams
+from ..training.evaluation import evaluate, predict_logits
+from .run_data import Progress
 
 BATCH = 32
 

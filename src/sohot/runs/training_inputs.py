@@ -1,20 +1,24 @@
-"""What the training loop reads: outputs of the frozen trunk, computed once, or images."""
+"""What the training loop reads: outputs of the frozen trunk, computed once and shared by trainings, or images."""
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from ..data import AugmentedImages, ImageInputs, InputSpec, LabelledImages, iter_batches
-from ..streams import TwoStreams, cache_trunk, trunk_key
-from ..streams.trunk_cache import open_cache
-from ..training import Inputs, TensorInputs
+from ..data.augment import AugmentedImages
+from ..data.input_spec import InputSpec
+from ..data.labelled import LabelledImages
+from ..data.loading import ImageInputs, iter_batches
+from ..networks.model import TwoStreams
+from ..networks.trunk_cache import cache_trunk, open_cache, trunk_key
+from ..training.inputs import Inputs, TensorInputs
 from ..training.ranks import Ranks
+from .building import OPTIONS, START
 from .config import RunConfig
-from .gathering import Progress
+from .run_data import Progress
 
 BATCH = 32
 """Images that pass the trunk together."""
@@ -156,3 +160,58 @@ def _free_memory() -> float:
     if "SC_PHYS_PAGES" in names:  # half of it may be in use
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
     return 4.0 * 2**30
+
+
+_ABOVE_THE_TRUNK = ("streams", "heads", "norm_bound", "projection")
+_TRUNK = (*(name for name in OPTIONS if name not in _ABOVE_THE_TRUNK), *START, "seed", "augment")
+
+Key = tuple[object, ...]
+
+
+class SharedInputs:
+    """Keeps the trunk's outputs of image lists, by network and domain.
+
+    Args:
+        progress: Told how many images have passed the trunk.
+    """
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self.progress = progress
+        self._places: dict[Key, str] = {}
+        self._inputs: dict[Key, Inputs] = {}
+
+    def place(self, config: RunConfig, model: TwoStreams, rows: int) -> str:
+        """Say where the outputs of a network are kept, see `choose_cache`; decided once for each network."""
+        key = _network(config)
+        if key not in self._places:
+            self._places[key] = choose_cache(config, model, rows)
+        return self._places[key]
+
+    def whole(self, config: RunConfig, model: TwoStreams, domain: str, images: LabelledImages, cache: str) -> Inputs:
+        """Give the inputs of a list of images."""
+        if cache == "off":
+            return training_inputs(config, model, domain, images, cache, self.progress)
+        key = (*_network(config), domain, images)
+        if key not in self._inputs:
+            self._inputs[key] = training_inputs(config, model, domain, images, cache, self.progress)
+        return self._inputs[key]
+
+    def part(
+        self,
+        config: RunConfig,
+        model: TwoStreams,
+        domain: str,
+        images: LabelledImages,
+        rows: Sequence[int],
+        cache: str,
+    ) -> Inputs:
+        """Give the inputs of some rows of a list, out of those of the whole where these are kept."""
+        if cache == "off":
+            return training_inputs(config, model, domain, images.subset(rows), cache)
+        inputs = self.whole(config, model, domain, images, cache)
+        return TensorInputs(inputs.batch(torch.tensor(rows, dtype=torch.int64)))
+
+
+def _network(config: RunConfig) -> Key:
+    """Tell networks apart by all that decides what their trunks give."""
+    return tuple(getattr(config, name) for name in _TRUNK)

@@ -1,4 +1,4 @@
-"""Training: methods by name, the fit loop with its checkpoints and logs, evaluation and export."""
+"""Training: the fit loop with its checkpoints and logs, evaluation and export."""
 
 from typing import TYPE_CHECKING
 
@@ -7,17 +7,13 @@ from .._lazy import lazy_parts
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
     from .errors import ChangedRun, CheckpointError, Diverged, ExportError, Interrupted, RankLost, TrainingError
-    from .evaluation import Evaluation, evaluate
+    from .evaluation import Evaluation, evaluate, predict_logits
     from .export import export_onnx
     from .fitting import FitResult, fit
     from .inputs import Batches, Inputs, TensorInputs
-    from .methods import METHOD_NAMES, RIVAL_NAMES, Method, method
     from .objective import Objective
-    from .prediction import predict_logits
     from .progress import RichProgress
     from .run_folder import load_run
-    from .settings import FitSettings
-    from .shares import wilson_interval
 else:
     __getattr__, __dir__ = lazy_parts(
         __name__,
@@ -32,23 +28,17 @@ else:
                 "RankLost",
                 "TrainingError",
             ),
-            "evaluation": ("Evaluation", "evaluate"),
+            "evaluation": ("Evaluation", "evaluate", "predict_logits"),
             "export": ("export_onnx",),
             "fitting": ("FitResult", "fit"),
             "inputs": ("Batches", "Inputs", "TensorInputs"),
-            "methods": ("METHOD_NAMES", "RIVAL_NAMES", "Method", "method"),
             "objective": ("Objective",),
-            "prediction": ("predict_logits",),
             "progress": ("RichProgress",),
             "run_folder": ("load_run",),
-            "settings": ("FitSettings",),
-            "shares": ("wilson_interval",),
         },
     )
 
 __all__ = [
-    "METHOD_NAMES",
-    "RIVAL_NAMES",
     "Batches",
     "ChangedRun",
     "Checkpoint",
@@ -57,10 +47,8 @@ __all__ = [
     "Evaluation",
     "ExportError",
     "FitResult",
-    "FitSettings",
     "Inputs",
     "Interrupted",
-    "Method",
     "Objective",
     "RankLost",
     "RichProgress",
@@ -70,7 +58,5 @@ __all__ = [
     "export_onnx",
     "fit",
     "load_run",
-    "method",
     "predict_logits",
-    "wilson_interval",
 ]

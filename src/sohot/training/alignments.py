@@ -2,17 +2,15 @@
 
 from collections.abc import Callable
 
-from ..losses import ScatterAlignment
-from ..losses.rivals import (
-    ContrastiveSemanticAlignment,
-    GraphEmbeddingAlignment,
-    StochasticNeighborhoodAlignment,
-    SupervisedContrastive,
-    VariancePenalty,
-)
-from ..losses.rivals.base import RivalLoss
-from .methods import Method
-from .settings import FitSettings
+from ..losses.alignment import ScatterAlignment
+from ..losses.ccsa import ContrastiveSemanticAlignment
+from ..losses.dage import GraphEmbeddingAlignment
+from ..losses.domain_loss import RivalLoss
+from ..losses.dsne import StochasticNeighborhoodAlignment
+from ..losses.supcon import SupervisedContrastive
+from ..losses.variance import VariancePenalty
+from ..methods.registry import Method
+from ..methods.settings import FitSettings
 
 
 def make_alignment(method: Method, num_classes: int, settings: FitSettings) -> ScatterAlignment | RivalLoss | None:
@@ -24,7 +22,7 @@ def make_alignment(method: Method, num_classes: int, settings: FitSettings) -> S
         settings: σ1, σ2 and the rest.
 
     Example:
-        >>> from .methods import method
+        >>> from ..methods.registry import method
         >>> make_alignment(method("ccsa"), 5, FitSettings(rival_weight=0.2))
         ContrastiveSemanticAlignment(num_classes=5, weight=0.2, feature_scale='initial')
         >>> make_alignment(method("s+t"), 5, FitSettings()) is None

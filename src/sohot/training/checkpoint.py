@@ -18,9 +18,9 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
-from .descriptions import FORMAT, checkpoint_folders, read_description
+from .._files import sync_folder, to_json, write_bytes
 from .errors import CheckpointError, CorruptCheckpoint, PickleRefused
-from .files import remove_folder, sync_folder, to_json, write_bytes
+from .run_files import FORMAT, checkpoint_folders, read_description, remove_folder
 
 DESCRIPTION = "checkpoint.json"
 _PICKLE_SUFFIXES = {".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin", ".joblib"}

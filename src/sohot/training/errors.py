@@ -1,5 +1,13 @@
 """How training or export ends other than by being done; each message is one clear sentence."""
 
+import os
+from pathlib import Path
+
+from .._files import write_json
+
+ENDING = "SOHOT_ENDING"
+"""Environment of such a process: the file in which it says how it ended."""
+
 
 class TrainingError(RuntimeError):
     """A training run could not go on."""
@@ -47,3 +55,15 @@ class ChangedRun(ValueError):  # noqa: N818
 
 class ExportError(RuntimeError):
     """The model could not be exported, or the exported file does not do what the model does."""
+
+
+def record_ending(code: int, sentence: str, error: BaseException) -> bool:
+    """Leave the end of this process to the one that started it; False if that was somebody else."""
+    file = os.environ.get(ENDING)
+    if file is None:
+        return False
+    from .ranks import lost_connection
+
+    lost = isinstance(error, RankLost) or lost_connection(error) or lost_connection(error.__cause__)
+    write_json(Path(file), {"code": code, "sentence": sentence, "lost": lost})
+    return True

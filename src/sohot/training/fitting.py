@@ -11,18 +11,17 @@ from typing import Any
 
 from torch import nn
 
+from ..methods.settings import FitSettings
 from .batch_norm import batch_norm_over_ranks
 from .checkpoint import Checkpoint, load_checkpoint
 from .compiling import compiled
-from .fabric import make_fabric
 from .inputs import Batches, Domain, Inputs, WholeSet, fingerprint_batches
 from .loop import Loop, run_loggers
 from .model import as_streams, require_one_input
 from .objective import Objective
 from .randomness import reproducible
-from .ranks import Ranks
+from .ranks import Ranks, make_fabric
 from .run_folder import RunFolder
-from .settings import FitSettings
 from .trainer import Record, Trainer
 
 
@@ -67,7 +66,7 @@ def fit(
     end with the same model. The first of them writes and calls `on_step`.
 
     Args:
-        model: Two streams such as `sohot.streams.TwoStreams`; trained in place.
+        model: Two streams such as `sohot.networks.TwoStreams`; trained in place.
         source: Inputs of the source; may be None for the method "t".
         source_labels: Their classes, integers in 0 … num_classes − 1.
         target: Inputs of the target; may be None for the method "s".

@@ -1,18 +1,58 @@
-"""The loop over the steps: logs, checkpoints, and a clear end whatever happens, the same on all ranks."""
+"""The loop over the steps: logs, checkpoints, signals, and a clear end whatever happens, the same on all ranks."""
 
+import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType, TracebackType
 
 from lightning_fabric.loggers.logger import Logger
 
+from ..methods.settings import FitSettings
 from .checkpoint import Checkpoint
 from .errors import CheckpointError, Diverged, Interrupted, RankLost
-from .interrupt import SIGNALS, StopRequest
-from .loggers import make_loggers
+from .logs import make_loggers
 from .ranks import lost_connection
 from .run_folder import RunFolder
-from .settings import FitSettings
 from .trainer import Record, Trainer
+
+SIGNALS = ("SIGINT", "SIGTERM")
+
+
+class StopRequest:
+    """Turns the first SIGINT or SIGTERM into a wish that the loop looks at; a second Ctrl-C stops at once.
+
+    Outside the main thread Python allows no handlers: there it never asks to stop.
+
+    Example:
+        >>> import os
+        >>> with StopRequest() as stop:
+        ...     os.kill(os.getpid(), signal.SIGTERM)
+        ...     stop.received
+        'SIGTERM'
+    """
+
+    _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self.received: str | None = None
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> "StopRequest":
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._ask) for number in self._SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the shape of a handler
+        if self.received is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.received = signal.Signals(number).name
 
 
 def run_loggers(settings: FitSettings, folder: RunFolder | None, checkpoint: Checkpoint | None) -> list[Logger]:

@@ -1,4 +1,4 @@
-"""What training asks of a model. `sohot.streams.TwoStreams` answers it; so may one's own."""
+"""What training asks of a model. `sohot.networks.TwoStreams` answers it; so may one's own."""
 
 from typing import Any, Protocol, cast
 

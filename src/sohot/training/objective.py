@@ -4,11 +4,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ..losses import ScatterAlignment, StartingPoint
+from ..losses.alignment import ScatterAlignment
+from ..losses.starting_point import StartingPoint
+from ..methods.registry import Method
+from ..methods.settings import FitSettings
 from .alignments import make_alignment
-from .methods import Method
 from .model import Output
-from .settings import FitSettings
 
 Losses = dict[str, Tensor]
 

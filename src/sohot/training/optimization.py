@@ -6,8 +6,8 @@ from typing import Any
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
 
+from ..methods.settings import FitSettings
 from .model import as_streams
-from .settings import FitSettings
 
 _START = 1 / 25  # of the highest rate; with the last one as in torch's OneCycleLR
 _END = _START / 1e4

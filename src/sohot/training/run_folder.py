@@ -8,10 +8,10 @@ from typing import Any, BinaryIO
 
 import torch
 
+from .._files import write_json
 from .checkpoint import Checkpoint, Tensors, latest_checkpoint, save_checkpoint
-from .descriptions import FORMAT, checkpoint_folders, differences, read_description
 from .errors import ChangedRun, CheckpointError
-from .files import lock_folder, remove_leftovers, write_json
+from .run_files import FORMAT, checkpoint_folders, differences, lock_folder, read_description, remove_leftovers
 
 _COMPARED = ("settings", "data", "model", "config")
 

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..methods.settings import FitSettings
 from .model import Output, as_streams, tail_of
 from .objective import Losses, Objective, full_precision
 from .ranks import Ranks
-from .settings import FitSettings
 
 
 class _Output(NamedTuple):

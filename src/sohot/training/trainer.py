@@ -9,19 +9,19 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
-from ..losses import StartingPoint
-from .ahead import ReadAhead
+from ..losses.starting_point import StartingPoint
+from ..methods.settings import FitSettings
 from .checkpoint import Checkpoint, Tensors
 from .compiling import not_compiled, stop_compiling
 from .errors import CheckpointError, Diverged
-from .flatten import flatten_optimizer, restore_optimizer
 from .inputs import Batches, Domain, Shown
 from .model import as_streams, tail_of
 from .objective import Losses, Objective
 from .optimization import build_optimizer, drop_gradients_of_tail, set_learning_rate
+from .optimizer_state import flatten_optimizer, restore_optimizer
+from .prefetch import ReadAhead
 from .randomness import restore_random_state, seed_all, step_seed
 from .ranks import Ranks
-from .settings import FitSettings
 from .step import TrainingStep
 
 Record = dict[str, float]

@@ -4,8 +4,7 @@ import pytest
 from official_sets import make_voc_sketches, voc_object, write_voc
 
 from sohot.data.datasets import open_dataset
-from sohot.data.datasets.voc_objects import read_annotation
-from sohot.data.datasets.voc_sketches import CLASSES
+from sohot.data.datasets.voc_sketches import CLASSES, read_annotation
 from sohot.data.readers import read_item
 
 

@@ -25,7 +25,7 @@ from sohot.data.protocols import (
     rectified_split,
     split_bytes,
 )
-from sohot.data.protocols.pictures import Pictures
+from sohot.data.protocols.drawing import Pictures
 
 shots = st.integers(1, 4)
 seeds = st.integers(0, 10**6)

@@ -1,4 +1,4 @@
-"""Any folder of domains of classes, `ROOT/domain/class/*`: Office-Home, PACS, DomainNet, one's own."""
+"""Any folder of domains of classes, `ROOT/domain/class/*`: Office-31, Office-Home, PACS, DomainNet, one's own."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from ..folders import FolderScan, scan_folder
 from ..names import natural_key, printable
 from .class_table import ClassTable, apply_table, plain_name
-from .dataset import DataSet, nothing_found
+from .dataset import DataSet, locate, nothing_found
 
 
 @dataclass(frozen=True)
@@ -74,3 +74,27 @@ def _domains(folder: Path, known: Known) -> dict[str, Path]:
         return {printable(each.name): each for each in inner}
     spelled = {plain_name(name): name for name in known.official}
     return {spelled[plain_name(each.name)]: each for each in inner if plain_name(each.name) in spelled}
+
+
+NAME = "office31"
+OFFICIAL = {"amazon": 2817, "dslr": 498, "webcam": 795}
+LETTERS = {"A": "amazon", "D": "dslr", "W": "webcam"}
+SHIFTS = ("A-W", "A-D", "W-A", "W-D", "D-A", "D-W")
+_OUTER = (".", "office31", "domain_adaptation_images", "Original_images")
+
+
+def open_office31(root: Path, classes: ClassTable | None = None) -> DataSet:
+    """Read Office-31 from `ROOT/amazon/images/CLASS/*.jpg` or `ROOT/amazon/CLASS/*.jpg`; a domain may be missing."""
+    places = {name: [f"{outer}/{name}" for outer in _OUTER] for name in OFFICIAL}
+    found = {name: folder for name in OFFICIAL if (folder := locate(root, places[name], "*")) is not None}
+    if not found:
+        raise nothing_found(NAME, root, "amazon/, dslr/ and webcam/, each with one folder per class,")
+    scans = {name: scan_folder(path, check=False) for name, path in found.items()}
+    domains = {name: scan.images for name, scan in scans.items()}
+    problems: list[str] = [f"the domain {name} is missing" for name in OFFICIAL if name not in found]
+    if classes is not None:
+        for name in domains:
+            domains[name], lacking = apply_table(domains[name], classes, name)
+            problems += lacking
+    left_out = tuple(one for scan in scans.values() for one in scan.left_out)
+    return DataSet(NAME, root, domains, LETTERS, SHIFTS, OFFICIAL, left_out, tuple(problems))

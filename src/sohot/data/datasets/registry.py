@@ -10,9 +10,8 @@ from typing import Any
 from ...functional.plain_checks import check_choice
 from .class_table import ClassTable
 from .dataset import DataSet
-from .digits_files import open_digits
-from .domains import KNOWN, open_domains
-from .office31 import open_office31
+from .digit_files import open_digits
+from .domains import KNOWN, open_domains, open_office31
 from .rgbd_caltech import open_rgbd_caltech
 from .voc_sketches import open_voc_sketches
 

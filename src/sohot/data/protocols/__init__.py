@@ -1,13 +1,10 @@
 """Who trains, who selects, who tests: the same lists of files on every machine, free of leaks."""
 
 from .cross_validation import TooFewShots, few_shot_folds, few_shot_rows
-from .folds import folds_split
-from .k_shot import k_shot_split
-from .leaks import LeakError, check_leaks
-from .paper import PAPER, PaperNumbers, paper_split
+from .paper import PAPER, PaperNumbers, folds_split, k_shot_split, paper_split
 from .rectified import rectified_split
 from .registry import PROTOCOLS, make_split
-from .split import RULE, SIDES, Dropped, Split, read_split, split_bytes, write_split
+from .split import RULE, SIDES, Dropped, LeakError, Split, check_leaks, read_split, split_bytes, write_split
 
 __all__ = [
     "PAPER",

@@ -2,8 +2,7 @@
 
 from ..contents import content_keys
 from ..labelled import LabelledImages
-from .checks import check_count
-from .pictures import Pictures, seed_of
+from .drawing import Pictures, check_count, seed_of
 
 
 class TooFewShots(ValueError):  # noqa: N818 - it names what is the matter

@@ -1,10 +1,10 @@
-"""The protocols of the paper: a handful of target images per class train, all other target images test."""
+"""The protocols of the paper, and those with other numbers: a handful of target images train, the others test."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..datasets import DataSet
-from .checks import check_count
-from .drawing import Drawing
+from ..datasets.dataset import DataSet
+from .cross_validation import few_shot_folds
+from .drawing import Drawing, check_count
 from .split import Split
 
 
@@ -76,3 +76,88 @@ def paper_numbers(dataset: DataSet) -> PaperNumbers:
     if dataset.name not in PAPER:
         raise ValueError(f"the paper does not use {dataset.name}; use the protocol k-shot")
     return PAPER[dataset.name]
+
+
+def k_shot_split(
+    dataset: DataSet,
+    shift: str | None = None,
+    split: int = 1,
+    *,
+    target_shots: int = 3,
+    source_shots: int | None = None,
+    validation_shots: int = 0,
+    leave_out: bool = False,
+) -> Split:
+    """Draw a split with any numbers; all target images that neither train nor validate test.
+
+    Args:
+        dataset: The data set.
+        shift: From which domain to which; None where there is one shift.
+        split: The number of the split, from 0: any.
+        target_shots: Target images per class that train; 0 for none.
+        source_shots: Source images per class that train; None for all.
+        validation_shots: Target images per class that validate; 0 for no such side.
+        leave_out: Leave out classes that only one domain has.
+    """
+    check_count(split, "split", 0)
+    check_count(target_shots, "target_shots", 0)
+    check_count(validation_shots, "validation_shots", 0)
+    if source_shots is not None:
+        check_count(source_shots, "source_shots", 1)
+    drawing = Drawing("k-shot", dataset, shift, split, leave_out)
+    drawing.draw_source(source_shots)
+    later = "validation" if validation_shots else "target_test"
+    rest = drawing.draw_target("target_train", target_shots, range(len(drawing.target.images)), later)
+    if validation_shots:
+        rest = drawing.draw_target("validation", validation_shots, rest, "target_test")
+    drawing.fill_rest("target_test", rest)
+    return drawing.finish(
+        {"source_shots": source_shots, "target_shots": target_shots, "validation_shots": validation_shots}
+    )
+
+
+def folds_split(
+    dataset: DataSet,
+    shift: str | None = None,
+    split: int = 1,
+    *,
+    target_shots: int | None = None,
+    leave_out: bool = False,
+) -> Split:
+    """Draw a split of the paper's protocol, and of its labelled target images leave one fold out to test on.
+
+    Where the paper has n target images per class there are n folds, so the splits 1 to n are the folds of its first
+    split, the next n those of its second, and so on. The images that the paper tests on are on no side: compare
+    settings here, fix them, and run the study with the protocol "paper".
+
+    Args:
+        dataset: The data set.
+        shift: From which domain to which; None where there is one shift.
+        split: (number of the paper's split − 1) · n + number of the fold, both from 1.
+        target_shots: Target images per class, where the paper has a choice; None for the fewest.
+        leave_out: Leave out classes that only one domain has.
+
+    Raises:
+        ValueError: The paper has no protocol for this data set or shift, no such split or no such number.
+    """
+    numbers = paper_numbers(dataset)
+    shots = numbers.target[0] if target_shots is None else target_shots
+    check_count(split, "split", 1, numbers.splits * shots)
+    number, fold = (split - 1) // shots + 1, (split - 1) % shots
+    whole = paper_split(dataset, shift, number, target_shots=target_shots, leave_out=leave_out)
+    folds = few_shot_folds(whole.sides["target_train"], seed=number)
+    if fold >= len(folds):
+        raise ValueError(f"split {split} would be fold {fold + 1}, and no class has more than {len(folds)} pictures")
+    train, held = folds[fold]
+    return replace(
+        whole,
+        protocol="paper-folds",
+        number=split,
+        settings={**whole.settings, "target_shots": shots, "paper_split": number, "fold": fold + 1},
+        sides={"source_train": whole.sides["source_train"], "target_train": train, "target_test": held},
+        dropped=tuple(one for one in whole.dropped if one.side != "target_test"),
+        notes=(
+            *(note for note in whole.notes if note.startswith(("source_train", "target_train"))),
+            f"target_test is fold {fold + 1} of {shots} of the target images that train in the paper's split {number}",
+        ),
+    )

@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 
-from ..datasets import DataSet
+from ..datasets.dataset import DataSet
 from ..labelled import LabelledImages
-from .checks import check_count
-from .drawing import Drawing
+from .drawing import Drawing, Pictures, check_count, seed_of
 from .paper import PAPER
-from .pictures import Pictures, seed_of
 from .split import Split
 
 TEST_SEED = 42

@@ -5,10 +5,8 @@ from inspect import signature
 from typing import Any
 
 from ...functional.plain_checks import check_choice
-from ..datasets import DataSet
-from .folds import folds_split
-from .k_shot import k_shot_split
-from .paper import paper_split
+from ..datasets.dataset import DataSet
+from .paper import folds_split, k_shot_split, paper_split
 from .rectified import rectified_split
 from .split import Split
 

@@ -1,6 +1,0 @@
-"""`python -m sohot.cli`."""
-
-from . import main
-
-if __name__ == "__main__":
-    main()

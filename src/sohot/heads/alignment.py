@@ -1,0 +1,182 @@
+"""The alignment of every fit of a stack in a few batched products."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .layout import Bucket, Layout
+
+
+class Group(NamedTuple):
+    """Rows that are aligned, B = F × classes of a bucket, or F where all rows of a fit are one class; W slots each."""
+
+    bucket: Bucket | None  # None: all slots of a fit
+    averages: Tensor  # (B, 2, W) takes the mean of each domain; for the unbiased estimator twice that of both together
+    members: Tensor  # (B, W, 2) gives back to each row the mean it is centred on
+    signs: Tensor  # (B, W), a = (1/N, …, −1/N*, …)
+    taken: Tensor  # (B, W) 1 where a row takes part
+    pairs: Tensor | None  # (B, W, W), A = a aᵀ or the weights of a U-statistic; None where covariances are formed
+
+
+def make_groups(
+    layout: Layout, orders: tuple[int, ...], scope: str, unbiased: bool, size: int, like: Tensor
+) -> list[Group]:
+    """Work out the groups of a stack.
+
+    Args:
+        layout: Where the rows lie.
+        orders: Orders of the scatters; none for the means alone.
+        scope: "class" or "marginal".
+        unbiased: U-statistics instead of the plug-in estimate.
+        size: Number of features.
+        like: A tensor that tells the type and the device.
+    """
+    taken = layout.taken().double()
+    needs_pairs = unbiased or orders not in ((), (2,))
+    if scope == "marginal":
+        is_source = torch.arange(layout.slots) < layout.sizes[0]
+        return [_group(None, taken, is_source, unbiased, needs_pairs or layout.slots <= size, like)]
+    groups = []
+    for bucket in layout.buckets:
+        rows = rows_of(taken.unsqueeze(2), bucket, layout.sizes[0]).squeeze(2)
+        is_source = torch.arange(rows.shape[1]) < bucket.source_width
+        # With fewer features than rows the covariances themselves are smaller than a Gram matrix.
+        groups.append(_group(bucket, rows, is_source, unbiased, needs_pairs or rows.shape[1] <= size, like))
+    return groups
+
+
+def rows_of(features: Tensor, bucket: Bucket | None, source_slots: int) -> Tensor:
+    """Set source and target rows of each class side by side: (F·G, W, k)."""
+    if bucket is None:
+        return features
+    fits, _, size = features.shape
+    firsts = bucket.source_first, source_slots + bucket.target_first
+    widths = bucket.source_width, bucket.target_width
+    sides = [
+        features[:, first : first + slots].reshape(fits * len(bucket.classes), width, size)
+        for first, slots, width in zip(firsts, bucket.slots, widths, strict=True)
+    ]
+    return torch.cat(sides, 1)
+
+
+def term_shares(layout: Layout, orders: tuple[int, ...], scope: str, unbiased: bool) -> Tensor:
+    """Give each term 1 / (classes in both domains), or 0 where it has too few rows: (F, 1 + orders, classes).
+
+    The rule is that of `sohot.functional.alignment.term_shares`; classes are in the order of the buckets.
+    """
+    source, target = layout.source_counts, layout.target_counts
+    if scope == "marginal":
+        source, target = source.sum(1, keepdim=True), target.sum(1, keepdim=True)
+    else:
+        order = class_order(layout)
+        source, target = source[:, order], target[:, order]
+    fewest = torch.minimum(source, target)
+    needed = [1, *(3 if order % 2 and not unbiased else 2 for order in orders)]
+    defined = torch.stack([fewest >= rows for rows in needed], 1)
+    return defined.double() / (fewest > 0).sum(1).clamp(min=1).view(-1, 1, 1)
+
+
+def class_order(layout: Layout) -> Tensor:
+    """Give the classes in the order of the buckets."""
+    return torch.tensor([c for bucket in layout.buckets for c in bucket.classes])
+
+
+def _group(
+    bucket: Bucket | None, taken: Tensor, is_source: Tensor, unbiased: bool, with_pairs: bool, like: Tensor
+) -> Group:
+    source, target = taken * is_source, taken * ~is_source
+    counts = source.sum(1, keepdim=True), target.sum(1, keepdim=True)
+    in_both = (counts[0] > 0) & (counts[1] > 0)
+    source, target, taken = source * in_both, target * in_both, taken * in_both
+    means = source / counts[0].clamp(min=1), target / counts[1].clamp(min=1)
+    signs = means[0] - means[1]
+    averages, members = torch.stack(means, 1), torch.stack([source, target], 2)
+    pairs = None
+    if with_pairs:
+        pairs = signs.unsqueeze(2) * signs.unsqueeze(1)
+    if unbiased and pairs is not None:  # all rows are centred on the mean of both domains together
+        pairs = _without_self_pairs(pairs, source * counts[0] + target * counts[1])
+        pooled = taken / taken.sum(1, keepdim=True).clamp(min=1)
+        averages, members = torch.stack([pooled, pooled], 1), torch.stack([taken, torch.zeros_like(taken)], 2)
+    averages, members, signs, taken = (x.to(like) for x in (averages, members, signs, taken))
+    return Group(bucket, averages, members, signs, taken, None if pairs is None else pairs.to(like))
+
+
+def _without_self_pairs(pairs: Tensor, count: Tensor) -> Tensor:
+    """Turn 1/n² over all pairs of one domain into 1/(n(n−1)) over different rows; a lone row keeps its one pair."""
+    n = count.unsqueeze(2)
+    same_domain = (pairs > 0) & (n > 1)
+    diagonal = torch.eye(pairs.shape[1], dtype=torch.bool)
+    return torch.where(same_domain, torch.where(diagonal, 0.0, pairs * n / (n - 1).clamp(min=1)), pairs)
+
+
+class Alignment(NamedTuple):
+    """What the alignment of a stack gives."""
+
+    distances: Tensor  # (F, 1 + orders, classes) the means first; meaningless where the share is 0
+    energy: Tensor  # (F,) mean squared distance of a row from its centre, without gradient
+
+
+class StackedAlignment:
+    """Mean and scatter distances of all fits of a stack.
+
+    Args:
+        layout: Where the rows lie.
+        orders: Orders of the scatters; none for the means alone.
+        scope: "class" or "marginal".
+        estimator: "plugin" or "unbiased".
+        size: Number of features.
+        like: A tensor that tells the type and the device.
+
+    Attributes:
+        shares: 1 / (classes in both domains) for each term, or 0 where it has too few rows: (F, 1 + orders, classes).
+        classes: The class of each column of shares and distances; None where all rows of a domain are one class.
+    """
+
+    def __init__(
+        self, layout: Layout, orders: Sequence[int], scope: str, estimator: str, size: int, like: Tensor
+    ) -> None:
+        self.orders = tuple(orders)
+        self.unbiased = estimator == "unbiased"
+        self.fits = len(layout.source_slots)
+        self.source_slots = layout.sizes[0]
+        self.groups = make_groups(layout, self.orders, scope, self.unbiased, size, like)
+        self.shares = term_shares(layout, self.orders, scope, self.unbiased).to(like)
+        self.classes = None if scope == "marginal" else class_order(layout).to(like.device)
+        self.rows = torch.stack([group.taken.view(self.fits, -1).sum(1) for group in self.groups]).sum(0).clamp(min=1)
+
+    def __call__(self, features: Tensor, scale: Tensor) -> Alignment:
+        """Compute the distances of features (F, slots, k), divided by `scale` (F,)."""
+        distances, energies = [], []
+        for group in self.groups:
+            rows = rows_of(features, group.bucket, self.source_slots)
+            inverse = scale.reciprocal().unsqueeze(1).expand(-1, len(rows) // self.fits).reshape(-1, 1, 1)
+            means = group.averages @ rows
+            centred = torch.baddbmm(rows, group.members, means, alpha=-1) * inverse
+            difference = (means[:, 0] - means[:, 1]) * inverse.squeeze(2)
+            found = self._distances(group, centred, difference.square().sum(1))
+            distances.append(found.view(1 + len(self.orders), self.fits, -1))
+            with torch.no_grad():
+                energies.append((centred.square().sum(2) * group.taken).view(self.fits, -1).sum(1))
+        energy = torch.stack(energies).sum(0) * scale.square() / self.rows
+        return Alignment(torch.cat(distances, 2).transpose(0, 1), energy)
+
+    def _distances(self, group: Group, centred: Tensor, of_means: Tensor) -> Tensor:
+        """Distances of each group, the means first: (1 + orders, B)."""
+        if not (self.orders or self.unbiased):
+            return of_means.unsqueeze(0)
+        if group.pairs is None:
+            difference = (centred * group.signs.unsqueeze(2)).transpose(1, 2) @ centred
+            return torch.stack([of_means, difference.square().sum((1, 2))])
+        gram = centred @ centred.transpose(1, 2)
+        of_order = {1: (group.pairs * gram).sum((1, 2)) if self.unbiased else of_means}
+        power = gram
+        for order in range(
+            2, max(self.orders, default=1) + 1
+        ):  # by multiplication: entries are negative as often as not
+            power = power * gram
+            if order in self.orders:
+                of_order[order] = (group.pairs * power).sum((1, 2))
+        return torch.stack([of_order[order] for order in (1, *self.orders)])

@@ -1,0 +1,128 @@
+"""From images to features: each image passes the network once."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..data.datasets.registry import open_dataset
+from ..data.folders import scan_folder, unreadable
+from ..data.labelled import LabelledImages
+from ..data.loading import iter_batches
+from ..data.names import natural_key, printable
+from ..data.readers import find_reader, part_of
+from ..data.walk import LeftOut
+from ..data.workers import default_workers
+from ..networks.backbone import Backbone
+from ..networks.trunk_cache import cache_trunk, trunk_key
+from .feature_file import FeatureSet
+
+BATCH = 32
+"""Images that pass the network together."""
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how many images are done, and of how many."""
+
+
+def find_domains(
+    root: Path, dataset: str | None = None, workers: int | None = None, progress: Progress | None = None
+) -> tuple[dict[str, LabelledImages], list[LeftOut]]:
+    """Find the images of a folder: one folder per class, or a known data set with its domains.
+
+    Args:
+        root: The folder.
+        dataset: Name of a known data set that lies in it; None for class folders, one domain of the folder's name.
+        workers: Threads that read images.
+        progress: Told how many images were checked.
+
+    Returns:
+        The images of each domain that can be read, and what was left out and why.
+    """
+    if dataset is None:
+        report = None if progress is None else partial(progress, "checking images")
+        scan = scan_folder(root, on_progress=report, workers=workers)
+        return {printable(root.resolve().name) or "images": scan.images}, scan.left_out
+    opened = open_dataset(dataset, root)
+    domains, left_out = {}, list(opened.left_out)
+    for name, images in opened.domains.items():
+        report = None if progress is None else partial(progress, f"checking images of {name}")
+        broken = unreadable(images, on_progress=report, workers=workers)
+        left_out += [LeftOut(images.files[row], broken[row]) for row in sorted(broken)]
+        domains[name] = images.subset([row for row in range(len(images)) if row not in broken])
+    return domains, left_out
+
+
+def extract(
+    domains: Mapping[str, LabelledImages],
+    backbone: Backbone,
+    *,
+    device: torch.device | str = "cpu",
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> FeatureSet:
+    """Let all images of some domains pass a network.
+
+    Args:
+        domains: The images of each domain. Classes of the same name are the same.
+        backbone: The network; its features are those that the alignment sees in `sohot fit`.
+        device: Where it works.
+        workers: Threads that read images.
+        progress: Told how many images are done.
+    """
+    full = {name: images for name, images in domains.items() if len(images)}
+    if not full:
+        raise ValueError("there are no images to make features of")
+    classes = sorted({name for images in full.values() for name in images.classes}, key=natural_key)
+    place = {name: number for number, name in enumerate(classes)}
+    features, labels = [], []
+    for name, images in full.items():
+        batches = _counted(iter_batches(images, backbone.input, BATCH, workers), len(images), name, progress)
+        features.append(cache_trunk(backbone, batches, len(images), device=device).float().numpy())
+        labels += [place[images.classes[label]] for label in images.labels]
+    return FeatureSet(
+        features=np.concatenate(features),
+        labels=np.asarray(labels, dtype=np.int64),
+        classes=tuple(classes),
+        files=tuple(images.name(row) for images in full.values() for row in range(len(images))),
+        contents=tuple(text for images in full.values() for text in _contents(images)),
+        domains=np.repeat(np.arange(len(full)), [len(images) for images in full.values()]),
+        domain_names=tuple(full),
+        network=describe(backbone),
+    )
+
+
+def describe(backbone: Backbone) -> dict[str, Any]:
+    """Say what decides the features of an image, as it fits into JSON; the weights by a hash of them."""
+    weights = trunk_key(backbone, ())[:16]
+    spec = json.loads(json.dumps(asdict(backbone.input)))
+    return {"backbone": backbone.name, "tap": backbone.tap, "weights": weights, "input": spec}
+
+
+def _counted(batches: Iterator[Tensor], of: int, name: str, progress: Progress | None) -> Iterator[Tensor]:
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch)
+        if progress is not None:
+            progress(f"features of {name}", done, of)
+
+
+def _contents(images: LabelledImages) -> list[str]:
+    """Give each image a text that follows from its bytes, to find copies across files of features."""
+    many = find_reader(images.reader).content
+
+    def digest(row: int) -> str:
+        file, part = images.files[row], part_of(images, row)
+        found = hashlib.sha256(file.read_bytes() if many is None else many(file, part)).hexdigest()[:32]
+        return f"{found}#{part}" if many is None and part else found
+
+    with ThreadPoolExecutor(default_workers(), thread_name_prefix="sohot-hash") as pool:
+        return list(pool.map(digest, range(len(images))))

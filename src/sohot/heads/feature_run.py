@@ -1,0 +1,119 @@
+"""`sohot fit-features`: from files of features to a classifier, its accuracy and its predictions, in one folder."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._files import write_json
+from ..runs.candidates import AUTO
+from ..runs.description import REPORT
+from ..runs.predictions import Prediction, write_predictions
+from ..training.evaluation import evaluate
+from .classifier import SoHoTClassifier
+from .cv import SoHoTClassifierCV
+from .feature_file import FeatureSet
+from .feature_split import FeatureSplit
+
+MODEL, PREDICTIONS = "model.safetensors", "predictions.csv"
+
+
+def require_new_folder(out: Path) -> None:
+    """Check early that a folder can take the results: it is not there yet, or is empty, or holds such results."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file, not a folder")
+    strange = (
+        sorted(one.name for one in out.iterdir() if one.name not in (MODEL, PREDICTIONS, REPORT))
+        if out.exists()
+        else []
+    )
+    if strange:
+        raise ValueError(f"--out {out} holds other files ({strange[0]}, …): give a folder of its own")
+
+
+def fit_features(split: FeatureSplit, out: Path, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Train on features, test, and keep the model, the report and the predictions.
+
+    Args:
+        split: The rows that train and test.
+        out: Folder for model.safetensors, report.json and predictions.csv.
+        params: Parameters of `SoHoTClassifier`; method "auto" to choose among the usual candidates.
+
+    Returns:
+        The report, as it is stored.
+    """
+    began = time.perf_counter()
+    source, target = split.source, split.target
+    model: SoHoTClassifier | SoHoTClassifierCV
+    if params.get("method") == AUTO:
+        model = SoHoTClassifierCV(SoHoTClassifier(**{name: x for name, x in params.items() if name != "method"}))
+    else:
+        model = SoHoTClassifier(**params)
+    model.fit(source.features, source.names(), X_target=target.features, y_target=target.names())
+    trained = model.best_estimator_ if isinstance(model, SoHoTClassifierCV) else model
+    seconds = time.perf_counter() - began
+    out.mkdir(parents=True, exist_ok=True)
+    trained.save(out / MODEL)
+    accuracy = None
+    (out / PREDICTIONS).unlink(missing_ok=True)  # of an earlier call, if there is no test now
+    if split.test is not None:
+        accuracy = accuracy_of(trained, split.test, split.classes)
+        write_predictions(out / PREDICTIONS, label_features(trained, split.test))
+    report = {
+        "run": str(out),
+        "method": trained.settings().resolved_method().name,
+        "data": split.as_json(),
+        "network": target.network,
+        "settings": trained.settings().as_json(),
+        "chosen": _choice(model),
+        "class_weights": _plain(trained.class_weights_),
+        "last_step": {name: float(values[-1]) for name, values in trained.history_.items()},
+        "accuracy": accuracy,
+        "training_seconds": seconds,
+    }
+    write_json(out / REPORT, report)
+    return report
+
+
+def accuracy_of(model: SoHoTClassifier, test: FeatureSet, classes: tuple[str, ...]) -> dict[str, Any]:
+    """Classify rows as target rows and compare with the truth: accuracies, intervals and the confusion matrix."""
+    columns = np.searchsorted(model.classes_, classes)
+    logits = torch.from_numpy(model.predict_log_proba(test.features)[:, columns])
+    return evaluate(logits, torch.from_numpy(test.labels), classes).as_json()
+
+
+def label_features(model: SoHoTClassifier, rows: FeatureSet) -> list[Prediction]:
+    """Give the likeliest class of each row, with its probability."""
+    shares = model.predict_proba(rows.features)
+    best = shares.argmax(axis=1)
+    found = zip(rows.files, model.classes_[best].tolist(), shares.max(axis=1).tolist(), strict=True)
+    return [Prediction(Path(file), (label,), (share,)) for file, label, share in found]
+
+
+def _choice(model: SoHoTClassifier | SoHoTClassifierCV) -> dict[str, Any] | None:
+    if not isinstance(model, SoHoTClassifierCV):
+        return None
+    results = model.cv_results_
+    return {
+        "settings": model.best_params_,
+        "score": model.best_score_,
+        "reason": model.reason_,
+        "trials": len(results["params"]),
+        "candidates": [
+            {
+                "settings": params,
+                "score": None if np.isnan(mean) else float(mean),
+                "standard_error": float(np.nan_to_num(error)),
+            }
+            for params, mean, error in zip(
+                results["params"], results["mean_test_score"], results["standard_error"], strict=True
+            )
+        ],
+    }
+
+
+def _plain(weights: Mapping[str, Any] | None) -> dict[str, list[float]] | None:
+    return None if weights is None else {name: values.tolist() for name, values in weights.items()}

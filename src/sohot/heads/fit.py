@@ -1,0 +1,171 @@
+"""Many fits at once: the entry, and the training of one stack."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..methods.settings import HeadSettings
+from .layout import lay_out
+from .network import Shape, first_values
+from .objective import ZETA, Losses, StackedObjective, zeta_shape
+from .optimizer import FlatParameters, StackedOptimizer
+from .planning import Algorithm, Plan, chunks, side_by_side
+from .preparation import PreparedFit, Preparing, Ready
+from .problem import FeatureProblem
+from .result import StackedFit
+
+
+class Trained(NamedTuple):
+    """What training leaves of one fit."""
+
+    parameters: dict[str, Tensor]
+    history: dict[str, Tensor]  # "loss", "cross_entropy" and "alignment" of each step
+    scale: Tensor  # what the aligned features are divided by
+
+
+def train(fits: Sequence[PreparedFit], settings: Sequence[HeadSettings], shape: Shape) -> list[Trained]:
+    """Train fits whose shapes agree."""
+    layout = lay_out([fit.labels for fit in fits], shape.num_classes)
+    source = [fit.source for fit in fits if fit.source is not None]
+    rows = layout.fill(source, [fit.target for fit in fits])
+    parameters = FlatParameters([_start(shape, of_fit) for of_fit in settings], rows)
+    objective = StackedObjective(settings, shape, layout, rows)
+    optimizer = StackedOptimizer(parameters, settings)
+    objective.start(parameters.named)
+    steps = settings[0].steps
+    history = rows.new_empty(steps, len(Losses._fields), len(fits))
+    for number in range(steps):
+        losses = objective(parameters.named)
+        optimizer.step(parameters.gradient(losses.loss.sum()), number)
+        with torch.no_grad():
+            if ZETA in parameters.named:  # the objective has no minimum where a class weight falls below 0
+                parameters.flat[:, parameters.ranges[ZETA]].clamp_(min=0)
+            torch.stack(losses, out=history[number])
+    return [_take(parameters, history, objective.scale, number) for number in range(len(fits))]
+
+
+def _start(shape: Shape, settings: HeadSettings) -> dict[str, Tensor]:
+    values = first_values(shape, settings.seed)
+    zeta = zeta_shape(settings, shape.num_classes)
+    return values if zeta is None else {**values, ZETA: torch.ones(zeta, dtype=torch.float64)}
+
+
+def _take(parameters: FlatParameters, history: Tensor, scale: Tensor, number: int) -> Trained:
+    """Copy one fit out of the stack, so that it does not keep the others alive."""
+    own = {name: x.detach()[number].clone() for name, x in parameters.named.items()}
+    curves = {name: history[:, k, number].clone() for k, name in enumerate(Losses._fields)}
+    return Trained(own, curves, scale[number].clone())
+
+
+OnProgress = Callable[[int, int], None]
+"""Called after each stack with the number of fits done and of all fits."""
+
+
+def fit_stack(
+    problems: Sequence[FeatureProblem],
+    settings: Sequence[HeadSettings],
+    *,
+    device: str | torch.device = "cpu",
+    memory: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> list[StackedFit]:
+    """Train many small networks on features, stacked along a leading dimension.
+
+    Splits, folds and settings may be mixed: fits whose tensors have the same shapes train together. Each result is that
+    of the fit trained by itself, to float tolerance, whatever else is in the stack.
+
+    Args:
+        problems: What each fit learns from. One object may be given many times, with different settings.
+        settings: How each of them trains, one for each problem.
+        device: Where to train: "cpu" or "cuda".
+        memory: Most bytes at work, on all cores together; None for 1 GB on a CPU and half of what is free on a GPU.
+        on_progress: Called after each stack with the number of fits done and of all fits.
+
+    Returns:
+        The fits, in the order of the problems, on `device`.
+
+    Example:
+        >>> labels = torch.arange(12) % 3
+        >>> source = torch.nn.functional.one_hot(labels, 4).float()
+        >>> problem = FeatureProblem(source, labels, source[:6] + 1, labels[:6], num_classes=3)
+        >>> fits = fit_stack([problem] * 2, [HeadSettings(steps=20), HeadSettings(method="s+t", steps=20)])
+        >>> fits[0].predict_logits(source[:3] + 1).argmax(1)
+        tensor([0, 1, 2])
+    """
+    place = _device(device)
+    if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 1):
+        raise ValueError(f"memory must be a number of bytes, at least 1, got {memory!r}")
+    problems, settings = _check(problems, settings)
+    plans = [_plan(*one) for one in zip(problems, settings, strict=True)]
+    preparing = Preparing(place)
+    results: dict[int, StackedFit] = {}
+
+    def jobs() -> Iterator[Callable[[], dict[int, StackedFit]]]:
+        for members in chunks(plans, place, memory):
+            shape, own = plans[members[0]].shape, [settings[n] for n in members]
+            ready = preparing([problems[n] for n in members], own, shape.size)
+            yield partial(_train, members, ready, own, shape)
+
+    for done in side_by_side(jobs(), place):
+        results |= done
+        if on_progress is not None:
+            on_progress(len(results), len(problems))
+    return [results[number] for number in range(len(problems))]
+
+
+def _train(
+    members: Sequence[int], ready: Sequence[Ready], settings: Sequence[HeadSettings], shape: Shape
+) -> dict[int, StackedFit]:
+    trained = train([one.fit for one in ready], settings, shape)
+    found = zip(members, settings, ready, trained, strict=True)
+    return {number: StackedFit(of_fit, shape, one.preparations, *own) for number, of_fit, one, own in found}
+
+
+def _device(device: str | torch.device) -> torch.device:
+    try:
+        place = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}") from None
+    if place.type not in ("cpu", "cuda"):  # others have no float64, which the principal axes need
+        raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}")
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={str(device)!r} was asked for, but torch finds no CUDA GPU")
+    return place
+
+
+def _check(
+    problems: Sequence[FeatureProblem], settings: Sequence[HeadSettings]
+) -> tuple[list[FeatureProblem], list[HeadSettings]]:
+    problems, settings = list(problems), list(settings)
+    if len(problems) != len(settings):
+        raise ValueError(f"settings must be as many as problems, {len(problems)}, got {len(settings)}")
+    for name, values, kind in (("problems", problems, FeatureProblem), ("settings", settings, HeadSettings)):
+        for value in values:
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} must hold {kind.__name__} objects, got {type(value).__name__}")
+    for problem, of_fit in zip(problems, settings, strict=True):
+        sizes = problem.source.shape[1], problem.target.shape[1]
+        if sizes[0] != sizes[1] and of_fit.streams == "shared" and of_fit.resolved_method().uses_source:
+            raise ValueError(
+                f"source and target have {sizes[0]} and {sizes[1]} features: that needs streams='separate'"
+            )
+    return problems, settings
+
+
+def _plan(problem: FeatureProblem, settings: HeadSettings) -> Plan:
+    seen = problem.seen_by(settings.resolved_method())
+    smallest = min(problem.source.shape[1], problem.target.shape[1]) if seen.source else seen.target.features.shape[1]
+    size = smallest if settings.components is None else min(settings.components, smallest)
+    shape = Shape(
+        size,
+        problem.num_classes,
+        settings.streams,
+        settings.heads,
+        settings.hidden,
+        two_domains=seen.source is not None,
+    )
+    widths = tuple(0 if rows is None else int(torch.bincount(rows.labels.long()).max()) for rows in seen)
+    return Plan(shape, Algorithm.of(settings), problem.dtype, (widths[0], widths[1]))

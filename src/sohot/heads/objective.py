@@ -1,0 +1,160 @@
+"""The objective of every fit of a stack: cross-entropy of both domains, penalties, and the loss between the domains."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..methods.settings import HeadSettings
+from . import network
+from .alignment import StackedAlignment
+from .layout import Layout
+from .network import Parameters, Shape, of_network
+from .other_losses import make_rival
+
+
+class StackedStart:
+    """What `sohot.losses.StartingPoint` is for one model: α/2 ‖w − w⁰‖² of each fit's networks, not its classifiers.
+
+    `map_decay` is a relative of it and pulls the same way in a linear network, which starts at D = 0. But it shrinks
+    matrices alone, by a share that the optimiser does not rescale; this is a part of the objective, holds the offsets
+    too, and a hidden layer at what was drawn rather than at 0. With both asked for, this one counts.
+
+    Args:
+        settings: Settings of each fit.
+        parameters: Where the fits start; copied now.
+    """
+
+    def __init__(self, settings: Sequence[HeadSettings], parameters: Parameters) -> None:
+        self.start = {name: x.detach().clone() for name, x in parameters.items() if of_network(name)}
+        pulls = torch.tensor([of_fit.start_pull() for of_fit in settings], dtype=torch.float64)
+        self.pulls = pulls.to(next(iter(self.start.values())))
+
+    def __call__(self, parameters: Parameters) -> Tensor:
+        """Compute the penalty of each fit: (F,)."""
+        moved = [(parameters[name] - start).square().flatten(1).sum(1) for name, start in self.start.items()]
+        return self.pulls / 2 * torch.stack(moved).sum(0)
+
+
+ZETA = "zeta"
+_NEWEST = 0.1  # share of the newest features in the running scale of feature_scale="unit", as in ScatterAlignment
+
+
+class Losses(NamedTuple):
+    """Each (F,); the parts carry no gradient and add up to the loss together with the penalties on weights."""
+
+    loss: Tensor
+    cross_entropy: Tensor
+    alignment: Tensor  # or what a rival has in its place
+
+
+class StackedObjective:
+    """What `sohot.training.Objective` is for one model, for all fits of a stack at once.
+
+    Args:
+        settings: Settings of each fit; they agree in all but numbers.
+        shape: Shapes of the networks.
+        layout: Where the rows lie.
+        rows: Prepared features, (F, slots, k).
+    """
+
+    def __init__(self, settings: Sequence[HeadSettings], shape: Shape, layout: Layout, rows: Tensor) -> None:
+        first = settings[0]
+        method = first.resolved_method()
+        self.settings = settings
+        self.shape, self.rows, self.source_slots = shape, rows, layout.sizes[0]
+        self.classes = layout.classes().to(rows.device).view(1, -1, 1).expand(len(settings), -1, 1)
+        self.row_weights = _row_weights(settings, layout).to(rows)
+        self.weight_decay = _column([s.weight_decay for s in settings], rows)
+        self.coupling = _column([s.coupling for s in settings], rows)
+        self.norm_bound = None
+        if first.norm_bound is not None:
+            self.norm_bound = _column([s.norm_bound for s in settings], rows)
+        self.alignment: StackedAlignment | None = None
+        self.feature_scale = first.feature_scale
+        self.scale = torch.ones(len(settings), dtype=rows.dtype, device=rows.device)
+        self.rival = make_rival(settings, layout, rows)
+        self.start_point: StackedStart | None = None
+        if method.mean_scope is None:
+            return
+        self.alignment = StackedAlignment(layout, method.orders, method.mean_scope, first.estimator, shape.size, rows)
+        sigmas = [[s.sigma2, *(sigma / len(method.orders) for sigma in s.sigmas())] for s in settings]
+        self.weights = torch.tensor(sigmas, dtype=torch.float64).unsqueeze(2).to(rows) * self.alignment.shares
+        self.learns_zeta = method.class_weights == "learned"
+        alphas = [[s.alpha2, *(s.alpha1 / len(method.orders) for _ in method.orders)] for s in settings]
+        self.alphas = torch.tensor(alphas, dtype=torch.float64).to(rows)
+
+    @torch.no_grad()
+    def start(self, parameters: Parameters) -> None:
+        """Look at where the fits start: at weights to be held there, at the spread that features are divided by."""
+        if any(of_fit.start_pull() for of_fit in self.settings):
+            self.start_point = StackedStart(self.settings, parameters)
+        is_scaled = self.alignment is not None or (self.rival is not None and self.rival.is_scaled)
+        if is_scaled and self.feature_scale != "none":
+            start = network.both_features(parameters, self.shape, self.rows, self.source_slots, self.norm_bound)
+            spread = self._spread(start)
+            self.scale = torch.where(spread > 0, spread, 1.0)
+
+    def _spread(self, features: Tensor) -> Tensor:
+        """Measure the spread as the loss does: the alignment looks at classes of both domains alone, rivals at all."""
+        if self.alignment is not None:
+            return self.alignment(features, self.scale).energy.sqrt()
+        return self.scale if self.rival is None else self.rival.rows.spread(features)
+
+    def __call__(self, parameters: Parameters) -> Losses:
+        """Compute the losses of all fits."""
+        rows = network.both_features(parameters, self.shape, self.rows, self.source_slots, self.norm_bound)
+        scores = network.both_logits(parameters, self.shape, rows, self.source_slots)
+        # Only the slots' own classes matter, so that log-sum-exp minus one entry is less work than a log-softmax.
+        of_rows = scores.logsumexp(2) - scores.gather(2, self.classes).squeeze(2)
+        cross_entropy = (of_rows * self.row_weights).sum(1)
+        loss = cross_entropy + network.head_penalty(parameters, self.shape, self.weight_decay, self.coupling)
+        if self.start_point is not None:
+            loss = loss + self.start_point(parameters)
+        if self.alignment is not None:
+            aligned = self._align(parameters, rows, self.alignment)
+        elif self.rival is not None:
+            aligned = self.rival(rows, self.scale)
+        else:
+            return Losses(loss, cross_entropy.detach(), torch.zeros_like(cross_entropy))
+        return Losses(loss + aligned, cross_entropy.detach(), aligned.detach())
+
+    def _align(self, parameters: Parameters, rows: Tensor, alignment: StackedAlignment) -> Tensor:
+        found = alignment(rows, self.scale)
+        weights, penalty = self.weights, None
+        if self.learns_zeta:
+            zeta = parameters[ZETA]
+            penalty = ((zeta - 1).square().sum(2) * self.alphas).sum(1)
+            weights = weights * (zeta if alignment.classes is None else zeta.index_select(2, alignment.classes))
+        total = (weights * found.distances).sum((1, 2))
+        if self.feature_scale == "unit":
+            spread = found.energy.sqrt()
+            moved = torch.lerp(self.scale, spread, _NEWEST)
+            self.scale.copy_(torch.where(spread > 0, moved, self.scale))
+        return total if penalty is None else total + penalty
+
+
+def zeta_shape(settings: HeadSettings, num_classes: int) -> tuple[int, int] | None:
+    """Shape of the learned class weights of one fit, the means first; None where there are none."""
+    method = settings.resolved_method()
+    if method.class_weights != "learned":
+        return None
+    return 1 + len(method.orders), num_classes
+
+
+def _row_weights(settings: Sequence[HeadSettings], layout: Layout) -> Tensor:
+    """Weight of each slot in the cross-entropy: (F, slots)."""
+    weights = layout.taken().double()
+    counts = layout.source_counts.sum(1), layout.target_counts.sum(1)
+    for own, of_fit, source, target in zip(weights, settings, *(c.tolist() for c in counts), strict=True):
+        if of_fit.target_weight is None or source == 0:
+            own /= source + target
+        else:
+            own[: layout.sizes[0]] *= (1 - of_fit.target_weight) / source
+            own[layout.sizes[0] :] *= of_fit.target_weight / target
+    return weights
+
+
+def _column(values: Sequence[float | None], like: Tensor) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64).to(like)

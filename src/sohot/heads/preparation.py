@@ -1,0 +1,201 @@
+"""What happens to features before training: centred, on principal axes, divided by one constant; once per problem."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..methods.settings import HeadSettings
+from .layout import Labels
+from .problem import FeatureProblem, Rows, TrainingRows
+
+_ROUNDS = 4  # of subspace iteration; the energy it misses is negligible after two or three
+_EXTRA = 16  # further directions it carries, so that the last axes are found as well
+_NEGLIGIBLE = 1e-10  # of the largest variance: an axis below it is noise of the arithmetic
+
+
+class Preparation(NamedTuple):
+    """An affine map of raw features: (x − mean) @ axes, or (x − mean)·axes where `axes` is one number."""
+
+    mean: Tensor  # (d,)
+    axes: Tensor  # (d, k), or () without principal axes
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Prepare rows (n, d)."""
+        centred = rows - self.mean
+        return centred @ self.axes if self.axes.dim() else centred * self.axes
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates it gives."""
+        return self.axes.shape[1] if self.axes.dim() else self.mean.shape[0]
+
+
+def prepare(rows: list[Tensor], components: int | None) -> list[Preparation]:
+    """Find the preparation of each of several sets of rows (n, d), all of one feature size, on one device.
+
+    Args:
+        rows: The training rows of each problem.
+        components: Number of principal axes, None for none.
+
+    Returns:
+        One preparation each, in float64.
+    """
+    size = rows[0].shape[1]
+    stacked = torch.zeros(len(rows), max(map(len, rows)), size, dtype=torch.float64, device=rows[0].device)
+    means = torch.stack([of_one.double().mean(0) for of_one in rows])
+    for own, of_one, mean in zip(stacked, rows, means, strict=True):
+        own[: len(of_one)] = of_one.double() - mean  # empty rows stay zero and weigh nothing
+    counts = torch.tensor([len(of_one) for of_one in rows], device=stacked.device)
+    kept = size if components is None else min(components, size)
+    if kept == size:
+        scales = _root_mean_square(stacked, counts)
+        return [Preparation(mean, scale.reciprocal()) for mean, scale in zip(means, scales, strict=True)]
+    axes = principal_axes(stacked, kept)
+    scales = _root_mean_square(stacked @ axes, counts)
+    return [Preparation(*one) for one in zip(means, axes / scales.view(-1, 1, 1), strict=True)]
+
+
+def _root_mean_square(stacked: Tensor, counts: Tensor) -> Tensor:
+    """Root mean square of a coordinate; 1 where all rows are the same."""
+    scale = (stacked.square().sum((1, 2)) / (counts * stacked.shape[2])).sqrt()
+    return torch.where(scale > 0, scale, 1.0)
+
+
+def principal_axes(centred: Tensor, count: int) -> Tensor:
+    """Find the first principal axes of each of several centred data sets.
+
+    Args:
+        centred: Shape (problems, rows, d).
+        count: Number of axes, at most d.
+
+    Returns:
+        Shape (problems, d, count), orthonormal columns by descending variance, the largest entry of each positive.
+        Columns beyond the rank of the data are zero.
+
+    Example:
+        >>> x = torch.tensor([[[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]]], dtype=torch.float64)
+        >>> principal_axes(x, 1).flatten().round(decimals=6).abs()
+        tensor([1., 0.], dtype=torch.float64)
+    """
+    _, rows, size = centred.shape
+    width = min(count + _EXTRA, rows, size)
+    start = torch.randn(size, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    transposed = centred.transpose(1, 2)
+    found = transposed @ (centred @ start.to(centred))
+    for _ in range(_ROUNDS):
+        found = transposed @ (centred @ _orthonormal(found))
+    basis = _orthonormal(_orthonormal(found))
+    inside = centred @ basis
+    variances, turned = torch.linalg.eigh(inside.transpose(1, 2) @ inside)
+    variances, turned = variances.flip(1)[:, :count], turned.flip(2)[:, :, :count]
+    axes = basis @ turned
+    signs = axes.gather(1, axes.abs().argmax(1, keepdim=True)).sign()
+    axes = axes * signs * (variances > _NEGLIGIBLE * variances[:, :1]).unsqueeze(1)
+    return torch.nn.functional.pad(axes, (0, count - axes.shape[2]))
+
+
+def _orthonormal(columns: Tensor) -> Tensor:
+    """Orthonormal columns that span the same space, by a Cholesky factor; directions without length become tiny."""
+    gram = columns.transpose(1, 2) @ columns
+    diagonal = gram.diagonal(dim1=1, dim2=2)
+    diagonal += 1e-14 * diagonal.sum(1, keepdim=True) + 1e-300
+    factor, _ = torch.linalg.cholesky_ex(gram)
+    transposed: Tensor = torch.linalg.solve_triangular(factor, columns.transpose(1, 2), upper=False)
+    return transposed.transpose(1, 2)
+
+
+class PreparedFit(NamedTuple):
+    """Prepared rows of one fit, on the device of training; `source` is None where one domain trains alone."""
+
+    source: Tensor | None
+    target: Tensor
+    labels: Labels
+
+
+class Ready(NamedTuple):
+    """A fit that can train, and what brings raw features there, by domain."""
+
+    fit: PreparedFit
+    preparations: dict[str, Preparation]
+
+
+_AT_ONCE = 64
+"""Problems prepared together on a GPU: raw features in float64 are larger than what trains."""
+
+_Key = tuple[int, bool, bool, int]
+
+
+class Preparing:
+    """Prepares problems on a device and remembers them.
+
+    Args:
+        device: Where the fits will train.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._ready: dict[_Key, Ready] = {}
+        self._features: dict[int, Tensor] = {}  # of shared tensors, on the device
+
+    def __call__(self, problems: Sequence[FeatureProblem], settings: Sequence[HeadSettings], size: int) -> list[Ready]:
+        """Prepare problems whose features come to `size` coordinates."""
+        keys: list[_Key] = []
+        missing: dict[_Key, tuple[FeatureProblem, TrainingRows]] = {}
+        for problem, of_fit in zip(problems, settings, strict=True):
+            method = of_fit.resolved_method()
+            key = id(problem), method.uses_source, method.uses_target, size
+            keys.append(key)
+            if key not in self._ready:
+                missing[key] = problem, problem.seen_by(method)
+        # On a CPU one by one: a result must not depend, not even in its last digit, on what else is prepared with it.
+        at_once = 1 if self.device.type == "cpu" else _AT_ONCE
+        items = list(missing.items())
+        for start in range(0, len(items), at_once):
+            part = dict(items[start : start + at_once])
+            self._ready |= zip(part, self._prepare(list(part.values()), size), strict=True)
+        return [self._ready[key] for key in keys]
+
+    def _prepare(self, problems: list[tuple[FeatureProblem, TrainingRows]], size: int) -> list[Ready]:
+        sources = [None if seen.source is None else self._take(seen.source) for _, seen in problems]
+        targets = [self._take(seen.target) for _, seen in problems]
+        apart = sources[0] is not None and sources[0].shape[1] != targets[0].shape[1]
+        pairs = list(zip(sources, targets, strict=True))
+        if apart:  # nothing relates the columns of the two domains: each has its own axes
+            for_source = prepare([source for source in sources if source is not None], size)
+            for_target = prepare(targets, size)
+        else:
+            both = [target if source is None else torch.cat([source, target]) for source, target in pairs]
+            for_source = for_target = prepare(both, size)
+        found = zip(problems, pairs, for_source, for_target, strict=True)
+        return [_ready(*one) for one in found]
+
+    def _take(self, rows: Rows) -> Tensor:
+        if rows.chosen is None:
+            return rows.features.to(self.device)
+        if id(rows.features) not in self._features:
+            self._features[id(rows.features)] = rows.features.to(self.device)
+        return rows.of(self._features[id(rows.features)])
+
+
+def _ready(
+    problem: tuple[FeatureProblem, TrainingRows],
+    pair: tuple[Tensor | None, Tensor],
+    for_source: Preparation,
+    for_target: Preparation,
+) -> Ready:
+    (whole, seen), (source, target) = problem, pair
+    labels = Labels(seen.target.labels.new_empty(0) if seen.source is None else seen.source.labels, seen.target.labels)
+    fit = PreparedFit(
+        None if source is None else for_source(source.double()).to(whole.dtype),
+        for_target(target.double()).to(whole.dtype),
+        labels,
+    )
+    kept = {"target": Preparation(*(x.to(whole.dtype) for x in for_target))}
+    if for_source is for_target:
+        if whole.source.shape[1] == whole.target.shape[1]:
+            kept["source"] = kept["target"]
+    else:
+        kept["source"] = Preparation(*(x.to(whole.dtype) for x in for_source))
+    return Ready(fit, kept)

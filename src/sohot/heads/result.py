@@ -1,0 +1,166 @@
+"""What one fit of a stack leaves behind: a classifier of raw features, also as a file of tensors and JSON."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from .._files import write_atomically
+from ..functional.checks import check_features
+from ..functional.plain_checks import check_choice
+from ..methods.settings import HeadSettings
+from . import network
+from .domains import Labels
+from .network import DOMAINS, Shape
+from .objective import ZETA
+from .preparation import Preparation
+
+
+@dataclass(frozen=True, eq=False)
+class StackedFit:
+    """A trained network and classifier on features.
+
+    Attributes:
+        settings: What it was trained with.
+        shape: Shapes of its tensors.
+        preparations: What happens to raw features of "source" and "target" first.
+        parameters: The trained tensors by name.
+        history: "loss", "cross_entropy" and "alignment" before each step, each (steps,).
+        scale: What features are divided by before they are aligned.
+    """
+
+    settings: HeadSettings
+    shape: Shape
+    preparations: dict[str, Preparation]
+    parameters: dict[str, Tensor]
+    history: dict[str, Tensor]
+    scale: Tensor
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return self.shape.num_classes
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the loss or a parameter is no finite number any more. The other fits of a stack are not touched."""
+        numbers = [self.history["loss"][-1:], *self.parameters.values()]
+        return not all(bool(torch.isfinite(x).all()) for x in numbers)
+
+    @property
+    def zeta(self) -> dict[str, Tensor] | None:
+        """Learned class weights by term ("means", "order2", …), each (classes,); None where none were learned."""
+        if ZETA not in self.parameters:
+            return None
+        names = ["means", *(f"order{order}" for order in self.settings.resolved_method().orders)]
+        return dict(zip(names, self.parameters[ZETA].unbind(), strict=True))
+
+    @torch.no_grad()
+    def transform(self, features: Tensor, domain: str = "target") -> Tensor:
+        """Run raw features (n, d) of a domain through its network: what was aligned, (n, k)."""
+        check_choice(domain, DOMAINS, "domain")
+        check_features(features, "features")
+        if domain not in self.preparations:
+            raise ValueError(f"this fit was trained on the target alone and takes no features of the {domain}")
+        preparation = self.preparations[domain]
+        if features.shape[1] != preparation.mean.shape[0]:
+            raise ValueError(
+                f"features of the {domain} had {preparation.mean.shape[0]} columns in training, got {features.shape[1]}"
+            )
+        bound = self.settings.norm_bound
+        rows = preparation(features.to(preparation.mean)).unsqueeze(0)
+        bounds = None if bound is None else torch.full((1,), bound, dtype=rows.dtype, device=rows.device)
+        return network.features(self._stacked(), self.shape.network(domain), rows, bounds).squeeze(0)
+
+    @torch.no_grad()
+    def predict_logits(self, features: Tensor, domain: str = "target") -> Tensor:
+        """Give the logits of raw features (n, d): (n, classes)."""
+        rows = self.transform(features, domain).unsqueeze(0)
+        return network.logits(self._stacked(), self.shape.head(domain), rows).squeeze(0)
+
+    def _stacked(self) -> dict[str, Tensor]:
+        return {name: x.unsqueeze(0) for name, x in self.parameters.items()}
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Give everything as tensors on the CPU, by name, and a config that fits into JSON; see `from_state`."""
+        tensors = {f"parameters.{name}": x for name, x in self.parameters.items()}
+        tensors |= {f"history.{name}": x for name, x in self.history.items()}
+        for domain, preparation in self.preparations.items():
+            tensors |= {f"{domain}.mean": preparation.mean, f"{domain}.axes": preparation.axes}
+        tensors["scale"] = self.scale
+        copies = {name: x.detach().cpu().clone().contiguous() for name, x in tensors.items()}
+        return copies, {"settings": self.settings.as_json(), "shape": self.shape._asdict()}
+
+    @classmethod
+    def from_state(cls, tensors: dict[str, Tensor], config: dict[str, Any]) -> "StackedFit":
+        """Build a fit from what `state` gave."""
+        return cls(
+            HeadSettings.from_json(config["settings"]),
+            Shape(**config["shape"]),
+            {d: Preparation(tensors[f"{d}.mean"], tensors[f"{d}.axes"]) for d in DOMAINS if f"{d}.mean" in tensors},
+            _with_prefix(tensors, "parameters."),
+            _with_prefix(tensors, "history."),
+            tensors["scale"],
+        )
+
+
+def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name[len(prefix) :]: x for name, x in tensors.items() if name.startswith(prefix)}
+
+
+FORMAT = "sohot classifier of features, 1"
+
+
+def write_fit(file: Path, fit: StackedFit, classes: Labels, about: dict[str, Any]) -> None:
+    """Write a fit so that the file is there whole or not at all.
+
+    Args:
+        file: The file, usually `.safetensors`.
+        fit: The trained networks.
+        classes: Labels of the classes: numbers, texts or truth values.
+        about: What else to keep; of what JSON does not know, arrays become lists and anything else None.
+    """
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"{file}: its folder does not exist")
+    tensors, config = fit.state()
+    kind = "U" if classes.dtype.kind == "O" else classes.dtype.str
+    values = [str(one) for one in classes] if kind == "U" else classes.tolist()
+    content = {"config": config, "classes": values, "label_type": kind, "about": about}
+    metadata = {"format": FORMAT, "content": json.dumps(content, default=_plain)}
+    write_atomically(file, safetensors.torch.save(tensors, metadata))
+
+
+def read_fit(file: Path) -> tuple[StackedFit, Labels, dict[str, Any]]:
+    """Read what `write_fit` wrote: the fit, the classes and the rest.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It holds something else or is damaged.
+    """
+    if not file.is_file():
+        raise FileNotFoundError(f"{file}: there is no such file")
+    try:
+        with safe_open(file, framework="pt") as stored:
+            metadata = stored.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise ValueError(f"its format is {metadata.get('format', 'unknown')!r}")
+            content = json.loads(metadata["content"])
+            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 - it is no dict
+        fit = StackedFit.from_state(tensors, content["config"])
+        return fit, np.asarray(content["classes"], dtype=content["label_type"]), dict(content["about"])
+    except (SafetensorError, ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{file} is no classifier that sohot has saved: {' '.join(str(error).split())}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return str(value) if type(value).__module__ == "torch" else None

@@ -1,0 +1,40 @@
+"""DAGE-LDA: domain adaptation by graph embedding, with the graphs of linear discriminant analysis."""
+
+from torch import Tensor
+
+from ..methods.choices import RIVAL_WEIGHTS
+from .cross_pairs import cross_pairs
+from .domain_loss import RivalLoss
+
+
+class GraphEmbeddingAlignment(RivalLoss):
+    """Make pairs of one class near in proportion to pairs of two classes, across the domains.
+
+    The loss is Σ D² over pairs of a source and a target row of one class, divided by Σ D² over pairs of two classes:
+    the trace ratio of the paper's two graph Laplacians. It does not depend on the scale of the features, and is 0 for a
+    batch that lacks one kind of pair.
+
+    Hedegaard, Sheikh-Omar, Iosifidis: Supervised domain adaptation: a graph embedding perspective and a rectified
+    experimental protocol. IEEE Transactions on Image Processing 2021.
+
+    Args:
+        num_classes: Number of classes.
+        weight: Factor of the loss.
+        check_values: Look at labels and features in each call.
+
+    Example:
+        >>> import torch
+        >>> loss = GraphEmbeddingAlignment(num_classes=2, weight=1.0)
+        >>> x, y = torch.tensor([[0.0], [2.0]]), torch.tensor([0, 1])
+        >>> loss(x, y, x + 1, y)  # (1 + 1) / (9 + 1)
+        tensor(0.2000)
+    """
+
+    def __init__(self, num_classes: int, weight: float = RIVAL_WEIGHTS["dage"], check_values: bool = True) -> None:
+        super().__init__(num_classes, weight, "none", check_values)
+
+    def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:
+        """Give the ratio of the sums."""
+        squared, same = cross_pairs(source, source_labels, target, target_labels)
+        near, far = squared.masked_fill(~same, 0).sum(), squared.masked_fill(same, 0).sum()
+        return (near / far.masked_fill(far == 0, 1)) * (far > 0)

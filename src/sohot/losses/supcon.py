@@ -1,0 +1,54 @@
+"""Supervised contrastive loss over the rows of both domains."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from ..methods.choices import RIVAL_WEIGHTS
+from .domain_loss import RivalLoss
+
+
+class SupervisedContrastive(RivalLoss):
+    """Let the rows of a class find each other among all rows, whatever their domain.
+
+    On features of length 1, each row is an anchor; the loss is the mean over its class of −log of the softmax of
+    similarity / temperature over all other rows, then the mean over anchors whose class has another row.
+
+    Khosla et al.: Supervised contrastive learning. NeurIPS 2020 (their L_out).
+
+    Args:
+        num_classes: Number of classes.
+        weight: Factor of the loss.
+        temperature: Above 0; lower looks at the nearest rows alone.
+        check_values: Look at labels and features in each call.
+
+    Example:
+        >>> import torch
+        >>> loss = SupervisedContrastive(num_classes=2, weight=1.0)
+        >>> x, y = torch.eye(2), torch.tensor([0, 1])
+        >>> f"{loss(x, y, x, y):.4f}"  # each finds its partner: −log e¹⁰ / (e¹⁰ + 2)
+        '0.0001'
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        weight: float = RIVAL_WEIGHTS["supcon"],
+        temperature: float = 0.1,
+        check_values: bool = True,
+    ) -> None:
+        super().__init__(num_classes, weight, "none", check_values)
+        if not 0 < temperature < float("inf"):
+            raise ValueError(f"temperature must be a finite number above 0, got {temperature}")
+        self.temperature = temperature
+
+    def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:
+        """Give the mean over the anchors that have a partner."""
+        rows, labels = normalize(torch.cat([source, target])), torch.cat([source_labels, target_labels])
+        itself = torch.eye(len(rows), dtype=torch.bool, device=rows.device)
+        similarity = (rows @ rows.T / self.temperature).masked_fill(itself, -torch.inf)
+        log_share = similarity.log_softmax(1).masked_fill(itself, 0)
+        partners = (labels.unsqueeze(1) == labels) & ~itself
+        counts = partners.sum(1)
+        of_anchor = -log_share.masked_fill(~partners, 0).sum(1) / counts.clamp(min=1)
+        return of_anchor.sum() / (counts > 0).sum().clamp(min=1)

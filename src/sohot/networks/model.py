@@ -1,0 +1,280 @@
+"""The two streams: one network per domain, or one for both, and the classifiers on top."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..functional.norm_bound import bound_norm
+from ..functional.plain_checks import check_choice, check_count, check_not_negative
+from .backbone import Backbone
+from .freezing import FrozenTrunk, Tail
+from .names import BATCH_NORMS, HEADS, STREAMS
+from .target import TargetClassifier
+
+DOMAINS = ("source", "target")
+
+BOTH = "both"
+"""Key of a part that serves both domains. It is stored once, so that a checkpoint never holds a tensor twice."""
+
+
+def key_of(parts: Mapping[str, Any] | nn.ModuleDict, domain: str) -> str:
+    """Give the key under which the part of a domain is kept."""
+    return BOTH if BOTH in parts else domain
+
+
+class Parts(nn.ModuleDict):
+    """Modules by domain; one under `BOTH` serves both.
+
+    Example:
+        >>> Parts({BOTH: nn.ReLU()}).of("target")
+        ReLU()
+    """
+
+    def of(self, domain: str) -> Any:
+        """Give the part of a domain, its own or the one for both."""
+        return self[key_of(self, domain)]
+
+
+@torch.no_grad()
+def tie(source: Backbone, target: Backbone) -> None:
+    """Start the source as a copy of the target where both are builds of one architecture.
+
+    All tensors are copied but those of another shape (a first layer made for other input channels). Backbones of
+    different names are left alone, and so is a pair of a trained and an untrained one.
+    """
+    ours, theirs = source.state_dict(), target.state_dict()
+    if source.name != target.name or source.pretrained != target.pretrained or len(ours) != len(theirs):
+        return
+    for own, other in zip(ours.values(), theirs.values(), strict=True):  # names shift with an adapter, the order stays
+        if own.shape == other.shape:
+            own.copy_(other)
+
+
+class StreamOutput(NamedTuple):
+    """What one forward pass gives; the entries of a domain that was not shown are None."""
+
+    source_features: Tensor | None
+    target_features: Tensor | None
+    source_logits: Tensor | None
+    target_logits: Tensor | None
+    clip_rate: Tensor | None
+    """Share of the rows that the norm bound clipped, a scalar; None without a bound."""
+
+
+class TwoStreams(nn.Module):
+    """Source and target networks with their classifiers.
+
+    A stream is a frozen trunk and a tail that trains; its output φ, bounded in norm, is what gets aligned. The
+    classifier sees φ through the backbone's activation and dropout. Two streams of one backbone start as exact copies
+    (their frozen trunk never changes and is kept once). A backbone becomes part of the model: give each its own.
+
+    Args:
+        target: Network of the target domain, and of the source where `source` is None.
+        num_classes: Number of classes.
+        source: Network of the source domain if it is another one (other architecture or input channels).
+        streams: "shared" (one network for both domains) or "separate" (the paper; needed for a given `source`).
+        heads: "shared" (one classifier) or "coupled" (one per domain, equal at the start, see `head_penalty`).
+        trains: "paper", "all" or "head": which stages train, see `Backbone`.
+        norm_bound: τ of ‖φ‖² ≤ τ, or None for no bound.
+        projection: Size of a linear layer that ends each stream; needed where the domains' feature sizes differ.
+        batch_norm: Statistics of batch normalisation in the stages that train: "moving" (as in training from scratch),
+            "fixed" (those the network came with), or "auto": fixed if the backbone is pre-trained, else moving.
+
+    Example:
+        >>> from sohot.networks import create_backbone
+        >>> model = TwoStreams(create_backbone("small-cnn", channels=1), num_classes=10, streams="separate")
+        >>> output = model(torch.zeros(4, 1, 32, 32), torch.zeros(2, 1, 32, 32))
+        >>> output.source_features.shape, output.target_logits.shape
+        (torch.Size([4, 128]), torch.Size([2, 10]))
+    """
+
+    def __init__(
+        self,
+        target: Backbone,
+        num_classes: int,
+        *,
+        source: Backbone | None = None,
+        streams: str = "shared",
+        heads: str = "shared",
+        trains: str = "paper",
+        norm_bound: float | None = None,
+        projection: int | None = None,
+        batch_norm: str = "auto",
+    ) -> None:
+        super().__init__()
+        self.num_classes = check_count(num_classes, "num_classes")
+        self.streams = check_choice(streams, STREAMS, "streams")
+        self.head_kind = check_choice(heads, HEADS, "heads")
+        self.trains = trains
+        self.batch_norm = check_choice(batch_norm, BATCH_NORMS, "batch_norm")
+        self.norm_bound = None if norm_bound is None else _check_bound(norm_bound)
+        self.projection = None if projection is None else check_count(projection, "projection")
+        self.feature_size = self.projection or target.feature_size
+
+        networks = self._networks(target, source)
+        self.inputs = {domain: networks[key_of(networks, domain)].input for domain in DOMAINS}
+        first = {key: network.first_stage_to_train(trains) for key, network in networks.items()}
+        self.trunks = Parts({key: FrozenTrunk(*list(net.stages)[: first[key]]) for key, net in networks.items()})
+        self.tails = Parts({key: self._tail(net, first[key]) for key, net in networks.items()})
+        if streams == "separate":
+            self._separate()
+        head = nn.Linear(self.feature_size, num_classes)
+        self.heads = Parts({BOTH: head} if heads == "shared" else {"source": deepcopy(head), "target": head})
+
+    def _networks(self, target: Backbone, source: Backbone | None) -> dict[str, Backbone]:
+        if source is None:
+            return {BOTH: target}
+        if self.streams == "shared":
+            raise ValueError("streams='shared' is one network for both domains: a source of its own needs 'separate'")
+        if source is target:
+            raise ValueError("source and target are one Backbone object: leave source out, or build two")
+        if self.projection is None and source.feature_size != target.feature_size:
+            raise ValueError(
+                f"the features of the source ({source.name}: {source.feature_size}) and of the target ({target.name}: "
+                f"{target.feature_size}) differ in size: pass projection=SIZE to bring both to one"
+            )
+        tie(source, target)
+        return {"source": source, "target": target}
+
+    def _tail(self, network: Backbone, first: int) -> Tail:
+        projection = None if self.projection is None else nn.Linear(network.feature_size, self.projection)
+        fixed = network.pretrained if self.batch_norm == "auto" else self.batch_norm == "fixed"
+        stages = nn.Sequential(*list(network.stages)[first:])
+        return Tail(stages, network.activation, network.dropout, projection, fixed)
+
+    def _separate(self) -> None:
+        """Give each domain its own copy of what trains, equal at the start."""
+        if BOTH in self.tails:
+            tail = self.tails.pop(BOTH)
+            self.tails.update({"source": deepcopy(tail), "target": tail})
+            return
+        ours, theirs = (self._tail_of(domain).projection for domain in DOMAINS)
+        if ours is not None and theirs is not None and ours.weight.shape == theirs.weight.shape:
+            ours.load_state_dict(theirs.state_dict())
+
+    def trunk(self, domain: str) -> FrozenTrunk:
+        """Frozen stages of a domain; with none of them (`len` is 0) it hands its input on."""
+        trunk: FrozenTrunk = self.trunks.of(check_choice(domain, DOMAINS, "domain"))
+        return trunk
+
+    def _tail_of(self, domain: str) -> Tail:
+        tail: Tail = self.tails.of(domain)
+        return tail
+
+    def forward(self, source: Tensor | None, target: Tensor | None, *, from_trunk: bool = False) -> StreamOutput:
+        """Run a batch of each domain, or of one.
+
+        Args:
+            source: Source images, or None.
+            target: Target images, or None.
+            from_trunk: The inputs are outputs of `trunk`, computed before.
+
+        Returns:
+            Features and logits of the domains shown, and the clip rate.
+        """
+        shown = {domain: rows for domain, rows in (("source", source), ("target", target)) if rows is not None}
+        if not shown:
+            raise ValueError("pass a batch of the source, of the target, or of both: both are None")
+        if not from_trunk:
+            self._check_images(shown)
+        features, clip_rate = self._bound(self._features(shown, from_trunk))
+        logits = {domain: self._classify(rows, domain) for domain, rows in features.items()}
+        return StreamOutput(
+            features.get("source"), features.get("target"), logits.get("source"), logits.get("target"), clip_rate
+        )
+
+    def _check_images(self, shown: dict[str, Tensor]) -> None:
+        for domain, rows in shown.items():
+            channels = self.inputs[domain].channels
+            if rows.dim() != 4 or rows.shape[1] != channels:
+                raise ValueError(
+                    f"{domain} images must have the shape (rows, {channels}, height, width), got {tuple(rows.shape)}"
+                )
+
+    def _features(self, shown: dict[str, Tensor], from_trunk: bool) -> dict[str, Tensor]:
+        if len(shown) == 2 and BOTH in self.tails and shown["source"].shape[1:] == shown["target"].shape[1:]:
+            # One pass for both: quicker, and batch normalisation sees one batch.
+            rows = self._stream(torch.cat([shown["source"], shown["target"]]), "target", from_trunk)
+            return {"source": rows[: len(shown["source"])], "target": rows[len(shown["source"]) :]}
+        return {domain: self._stream(rows, domain, from_trunk) for domain, rows in shown.items()}
+
+    def _stream(self, rows: Tensor, domain: str, from_trunk: bool) -> Tensor:
+        features: Tensor = self._tail_of(domain)(rows if from_trunk else self.trunk(domain)(rows))
+        return features
+
+    def _bound(self, features: dict[str, Tensor]) -> tuple[dict[str, Tensor], Tensor | None]:
+        if self.norm_bound is None:
+            return features, None
+        bounded = {domain: bound_norm(rows, self.norm_bound) for domain, rows in features.items()}
+        clipped = torch.cat([flags for _, flags in bounded.values()])
+        return {domain: rows for domain, (rows, _) in bounded.items()}, clipped.float().mean()
+
+    def _classify(self, features: Tensor, domain: str) -> Tensor:
+        logits: Tensor = self.heads.of(domain)(self._tail_of(domain).to_classifier(features))
+        return logits
+
+    @torch.no_grad()
+    def predict(self, images: Tensor, *, from_trunk: bool = False) -> Tensor:
+        """Give the logits of the target stream and its classifier, in evaluation mode."""
+        was_training = self.training
+        self.eval()
+        try:
+            logits: Tensor = self(None, images, from_trunk=from_trunk).target_logits
+        finally:
+            self.train(was_training)
+        return logits
+
+    def target_only(self) -> TargetClassifier:
+        """Copy the target stream and its classifier: all that is needed once training is over."""
+        trunk, tail, head = deepcopy([part.of("target") for part in (self.trunks, self.tails, self.heads)])
+        return TargetClassifier(trunk, tail, head, self.norm_bound)
+
+    def parameter_groups(self, lr: float, head_factor: float = 10.0) -> list[dict[str, Any]]:
+        """Group what trains for an optimiser.
+
+        Args:
+            lr: Learning rate of the stages that train (group "tail").
+            head_factor: Factor on it for what starts untrained: the classifiers (group "head") and the projections
+                (group "projection").
+
+        Returns:
+            One dict with "name", "params" and "lr" for each group that has parameters. λ‖W‖² of the classifiers is
+            `head_penalty`: an optimiser with weight decay should leave the group "head" out of it.
+        """
+        tails = [tail for tail in self.tails.values() if isinstance(tail, Tail)]
+        projections = [tail.projection for tail in tails if tail.projection is not None]
+        groups: list[dict[str, Any]] = [
+            {"name": "tail", "params": [p for tail in tails for p in tail.stages.parameters()], "lr": lr},
+            {"name": "projection", "params": [p for layer in projections for p in layer.parameters()]},
+            {"name": "head", "params": list(self.heads.parameters())},
+        ]
+        return [{"lr": lr * head_factor, **group} for group in groups if group["params"]]
+
+    def head_penalty(self, weight_decay: float, coupling: float = 0.0) -> Tensor:
+        """λ‖W‖², for two classifiers λ‖W‖² + λ‖W*‖² + β'‖W − W*‖².
+
+        Args:
+            weight_decay: λ.
+            coupling: β', without effect on one shared classifier.
+        """
+        weights = [head.weight for head in self.heads.values() if isinstance(head, nn.Linear)]
+        penalty = weight_decay * torch.stack([weight.square().sum() for weight in weights]).sum()
+        if len(weights) == 2:
+            penalty = penalty + coupling * (weights[0] - weights[1]).square().sum()
+        return penalty
+
+    def extra_repr(self) -> str:
+        """Show the settings when the module is printed."""
+        return (
+            f"num_classes={self.num_classes}, streams={self.streams!r}, heads={self.head_kind!r}, "
+            f"trains={self.trains!r}, norm_bound={self.norm_bound}, feature_size={self.feature_size}"
+        )
+
+
+def _check_bound(value: float) -> float:
+    if check_not_negative(value, "norm_bound") == 0:
+        raise ValueError("norm_bound must be above 0, got 0: pass None for no bound")
+    return float(value)

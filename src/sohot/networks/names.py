@@ -1,0 +1,30 @@
+"""What networks and streams offer by name, without torch: the command line names them before one is built."""
+
+TAPS = ("before-relu", "after-relu", "output")
+TRAINS = ("paper", "all", "head")
+DROPOUTS = ("classifier", "everywhere", "none")
+STREAMS = ("shared", "separate")
+HEADS = ("shared", "coupled")
+BATCH_NORMS = ("auto", "fixed", "moving")
+
+
+NETWORKS = ("lite0", "alexnet", "vgg16", "resnet50", "small-cnn")
+PREFIX = "timm:"
+
+
+def backbone_names() -> list[str]:
+    """List the forms of name that `create_backbone` understands.
+
+    >>> backbone_names()
+    ['lite0', 'alexnet', 'vgg16', 'resnet50', 'small-cnn', 'timm:NAME', 'FILE.py:function']
+    """
+    return [*NETWORKS, f"{PREFIX}NAME", "FILE.py:function"]
+
+
+def is_own(name: str) -> bool:
+    """Whether a backbone's name has the form FILE.py:function.
+
+    >>> is_own("nets/mine.py:small"), is_own("timm:resnet18")
+    (True, False)
+    """
+    return name.rpartition(":")[0].endswith(".py")

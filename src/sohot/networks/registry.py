@@ -1,0 +1,73 @@
+"""Backbones by name."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from .backbone import Backbone, BackboneOptions
+from .lite0 import build_lite0
+from .names import PREFIX, backbone_names, is_own
+from .own import build_own
+from .small_cnn import build_small_cnn
+from .timm_models import build_timm
+from .torchvision_models import build_alexnet, build_resnet50, build_vgg16
+
+Builder = Callable[[BackboneOptions], Backbone]
+
+_BUILDERS: dict[str, Builder] = {
+    "lite0": build_lite0,
+    "alexnet": build_alexnet,
+    "vgg16": build_vgg16,
+    "resnet50": build_resnet50,
+    "small-cnn": build_small_cnn,
+}
+
+
+def create_backbone(
+    name: str,
+    *,
+    weights: Path | str | None = None,
+    pretrained: bool = True,
+    channels: int = 3,
+    tap: str | None = None,
+    dropout: str = "classifier",
+    size: int | None = None,
+) -> Backbone:
+    """Build a backbone by its name.
+
+    Args:
+        name: "lite0" (EfficientNet-Lite0, weights from the package registry), "alexnet", "vgg16", "resnet50"
+            (torchvision), "small-cnn" (for small images; it has no trained weights and starts from scratch),
+            "timm:NAME" for any model of timm, or "FILE.py:function" for one's own: see `build_own`.
+        weights: A file of weights: safetensors, or a torch state dict of tensors alone.
+        pretrained: Without a file: whether to start from the trained weights of the network's maker (downloaded where
+            needed) or from scratch.
+        channels: 3 for colour, 1 for grey or depth images. A network for colour sees a grey image as the colour image
+            it stands for, its first layer thus acting with the sum of its weights over the channels.
+        tap: Where features are taken: "before-relu" (default) or "after-relu" of the last fully connected layer for
+            alexnet, vgg16 and small-cnn; the others give their "output", what their own classifier would have seen.
+        dropout: "classifier" (the alignment sees features without dropout, the classifier with), "everywhere" (as
+            the network has it, in the features too) or "none".
+        size: Side of the images, where it shall differ from the network's own.
+
+    Returns:
+        The backbone, on the CPU.
+
+    Example:
+        >>> backbone = create_backbone("small-cnn", channels=1)
+        >>> backbone.feature_size, backbone.input.size, backbone.tap
+        (128, 32, 'before-relu')
+    """
+    file = None if weights is None else Path(weights)
+    options = BackboneOptions(name, file, pretrained, channels, tap, dropout, size)
+    return find_builder(name)(options)
+
+
+def find_builder(name: str) -> Builder:
+    """Look up what builds a backbone; a ValueError names the choices."""
+    if is_own(name):
+        return build_own
+    if name.startswith(PREFIX):
+        return build_timm
+    if name not in _BUILDERS:
+        raise ValueError(f"backbone must be one of {', '.join(backbone_names())}, got {name!r}")
+    return _BUILDERS[name]

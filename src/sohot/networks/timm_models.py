@@ -1,0 +1,58 @@
+"""Any model of timm, by `timm:NAME`."""
+
+import difflib
+from importlib import import_module
+from typing import Any
+
+from torch import nn
+
+from .._torchvision import import_torchvision
+from ..data.input_spec import INTERPOLATIONS, InputSpec
+from .backbone import Backbone, BackboneOptions
+from .foreign import from_network
+from .names import PREFIX
+from .weights import download, fill, read_weights
+
+
+def build_timm(options: BackboneOptions) -> Backbone:
+    """Build a model of timm without its classifier."""
+    timm = _import_timm()
+    model = options.name.removeprefix(PREFIX)
+    if not timm.is_model(model.partition(".")[0]):
+        close = difflib.get_close_matches(model, timm.list_models(), n=3)
+        hint = f": perhaps {' or '.join(close)}" if close else "; timm.list_models() lists them"
+        raise ValueError(f"backbone {options.name}: timm knows no model of the name {model!r}{hint}")
+    settings: dict[str, Any] = {"num_classes": 0}
+    config = timm.get_pretrained_cfg(model, allow_unregistered=True)
+    if options.size is not None and config is not None and config.fixed_input_size:
+        settings["img_size"] = options.size
+    if options.weights is None and options.pretrained:
+        network = download(lambda: timm.create_model(model, pretrained=True, **settings), options.name)
+    else:
+        network = timm.create_model(model, pretrained=False, **settings)
+    if options.weights is not None:
+        fill(network, read_weights(options.weights), str(options.weights), options.name, _classifier(network))
+    pretrained = options.weights is not None or options.pretrained
+    return from_network(options.name, network, timm_spec(network, options.size), options, pretrained=pretrained)
+
+
+def timm_spec(network: nn.Module, size: int | None = None) -> InputSpec:
+    """Read what a model of timm says about its input."""
+    config = _import_timm().data.resolve_model_data_config(network)
+    side = size or config["input_size"][-1]
+    interpolation = config["interpolation"] if config["interpolation"] in INTERPOLATIONS else "bicubic"
+    resize = max(side, round(side / config["crop_pct"]))
+    return InputSpec(side, tuple(config["mean"]), tuple(config["std"]), resize, interpolation)
+
+
+def _classifier(network: Any) -> tuple[str, ...]:
+    names = network.pretrained_cfg.get("classifier") or ()
+    return tuple(f"{name}." for name in ([names] if isinstance(names, str) else names))
+
+
+def _import_timm() -> Any:
+    import_torchvision()  # timm imports it, and would stop where its operators do not load
+    try:
+        return import_module("timm")
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("backbones of the name timm:NAME need the package timm: pip install timm") from None

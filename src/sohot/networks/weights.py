@@ -1,0 +1,133 @@
+"""Weights of a network: from a file, from the network's maker, or none."""
+
+import pickle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from .backbone import BackboneOptions
+
+State = Mapping[str, Tensor]
+
+
+def load_weights(
+    network: nn.Module,
+    options: BackboneOptions,
+    fetch: Callable[[], State],
+    classifier: tuple[str, ...] = (),
+) -> bool:
+    """Give a network its weights as the options ask.
+
+    Args:
+        network: The network, freshly initialised.
+        options: `weights` names a file; otherwise `pretrained` asks for those that `fetch` gets.
+        fetch: Gets the maker's weights; any failure is reported as a failed download.
+        classifier: Beginnings of the names of classifier tensors: they are of no use and may differ or be missing.
+
+    Returns:
+        Whether weights were loaded.
+    """
+    if options.weights is not None:
+        fill(network, read_weights(options.weights), str(options.weights), options.name, classifier)
+    elif options.pretrained:
+        fill(network, download(fetch, options.name), "the downloaded file", options.name, classifier)
+    return options.weights is not None or options.pretrained
+
+
+def download(fetch: Callable[[], Any], name: str) -> Any:
+    """Get weights over the network, or say in one sentence what to do without."""
+    try:
+        return fetch()
+    except Exception as error:  # torch.hub and the model hubs raise anything from OSError to types of their own
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ConnectionError(
+            f"the pre-trained weights of {name} could not be downloaded ({reason}): "
+            "give a file with --weights FILE (in an experiment: --set weights=FILE), or start untrained with "
+            "--from-scratch"
+        ) from None
+
+
+def read_weights(file: Path) -> dict[str, Tensor]:
+    """Read a state dict from safetensors or from a torch file that holds tensors alone; never unpickle objects.
+
+    Args:
+        file: The file; its kind is told by its content, not by its name.
+
+    Returns:
+        Tensors by name; wrappings such as {"state_dict": …} and the "module." of parallel training are removed.
+    """
+    if not file.is_file():
+        raise FileNotFoundError(f"weights {file}: there is no such file")
+    with file.open("rb") as stream:
+        head = stream.read(9)
+    # A torch file is a zip archive or, in its old form, a bare pickle. Safetensors begin with the length of a header in
+    # eight bytes, which may look like a pickle, and the header, which is JSON.
+    is_torch = head[:2] in (b"PK", b"\x80\x02") and head[8:] != b"{"
+    state = _read_torch(file) if is_torch else _read_safetensors(file)
+    for wrapping in ("state_dict", "model_state_dict", "model"):
+        if isinstance(state, Mapping) and isinstance(state.get(wrapping), Mapping):
+            state = state[wrapping]
+    if not isinstance(state, Mapping) or not state or not all(isinstance(v, Tensor) for v in state.values()):
+        raise ValueError(f"weights {file}: expected a state dict (tensors by name), got {type(state).__name__}")
+    return {str(name).removeprefix("module."): tensor for name, tensor in state.items()}
+
+
+def _read_torch(file: Path) -> Any:
+    try:
+        with file.open("rb") as stream:  # by the name alone, torch would take some files for another kind
+            return torch.load(stream, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        raise ValueError(
+            f"weights {file}: the file holds pickled objects besides tensors, or is damaged, and is refused: "
+            "save the state dict alone, best as safetensors"
+        ) from None
+    except (RuntimeError, EOFError, OSError, ValueError) as error:
+        raise ValueError(f"weights {file}: the file is damaged ({_first_line(error)})") from None
+
+
+def _read_safetensors(file: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(file)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ValueError(
+            f"weights {file}: neither safetensors nor a torch state dict, or damaged ({_first_line(error)})"
+        ) from None
+
+
+def fill(network: nn.Module, state: State, origin: str, name: str, classifier: tuple[str, ...] = ()) -> None:
+    """Copy a state dict into a network, tensor by tensor, or say what does not fit."""
+    own = network.state_dict()
+    ignored = {key for key in {*own, *state} if classifier and key.startswith(classifier)}
+    # Counters are bookkeeping of training that old files lack.
+    missing = [
+        key for key in own if key not in state and key not in ignored and not key.endswith("num_batches_tracked")
+    ]
+    unexpected = [key for key in state if key not in own and key not in ignored]
+    if missing or unexpected:
+        raise ValueError(
+            f"weights {origin} do not fit the backbone {name}: {_some(missing)} missing, {_some(unexpected)} unexpected"
+        )
+    taken = {key: tensor for key, tensor in state.items() if key not in ignored}
+    for key, tensor in taken.items():
+        if tensor.shape != own[key].shape:
+            raise ValueError(
+                f"weights {origin} do not fit the backbone {name}: {key} has the shape {tuple(tensor.shape)}, "
+                f"{tuple(own[key].shape)} is needed"
+            )
+    network.load_state_dict(taken, strict=False)
+
+
+def _some(keys: list[str], most: int = 3) -> str:
+    if not keys:
+        return "none"
+    more = "" if len(keys) <= most else ", …"
+    return f"{len(keys)} ({', '.join(keys[:most])}{more})"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

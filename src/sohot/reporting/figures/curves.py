@@ -1,0 +1,247 @@
+"""Curves: losses by step, and accuracy against a setting that a grid varies."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...experiments.grid import BASELINE
+from ..published import PublishedRow, backbone_label
+from ..results import ResultRow, baseline_of, show_value
+from ..statistics import PairedDifference, paired_difference, summarise
+from .canvas import legend_below, legend_beside, look, new_figure, plain, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PARTS = {"cross_entropy": "cross-entropy", "alignment": "alignment loss"}
+_POINTS = 200
+_MOST_LINES = 8
+
+
+def curve_figure(rows: Sequence[ResultRow], shift: str) -> "Figure | None":
+    """Show the losses of one shift by step: the mean over the splits, and between the lowest and the highest a band.
+
+    Args:
+        rows: Rows of an experiment; the first eight are drawn.
+        shift: The shift to show.
+
+    Returns:
+        The figure; None if no record has a curve.
+    """
+    with_curves = [row for row in rows if _curves(row, shift, "cross_entropy")][:_MOST_LINES]
+    if not with_curves:
+        return None
+    parts = [part for part in _PARTS if any(_moves(row, shift, part) for row in with_curves)]
+    figure = new_figure(1.8 + 4.2 * len(parts), 3.7)
+    for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
+        for place, row in enumerate(with_curves):
+            if _moves(row, shift, part):
+                _draw(axes, _curves(row, shift, part), plain(row.label), place)
+        axes.set_ylabel(_PARTS[part])
+        axes.set_xlabel("step")
+        if axes.dataLim.y1 > 10 * axes.dataLim.y0 > 0:  # labels of less than a decade are hard to read
+            axes.set_yscale("log")
+        tidy(axes)
+        if part == parts[0]:
+            legend = axes.get_legend_handles_labels()
+    axes.legend(*legend, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+    figure.suptitle(f"{plain(shift)}; mean of the splits, band from the lowest to the highest", fontsize=10)
+    return figure
+
+
+def _curves(row: ResultRow, shift: str, part: str) -> list[tuple[list[float], list[float]]]:
+    """Give steps and values of each split."""
+    found = []
+    for (of, _), record in sorted(row.done.items()):
+        curve = record["result"].get("curve") or {}
+        points = list(zip(curve.get("step", ()), curve.get(part, ()), strict=False)) if of == shift else []
+        known = [(step, value) for step, value in points if value is not None]  # None stands for infinity
+        if known:
+            found.append(([step for step, _ in known], [value for _, value in known]))
+    return found
+
+
+def _moves(row: ResultRow, shift: str, part: str) -> bool:
+    """Tell whether a part of the loss is there at all: without alignment it is 0 throughout."""
+    return any(any(values) for _, values in _curves(row, shift, part))
+
+
+def _draw(axes: "Axes", curves: list[tuple[list[float], list[float]]], label: str, place: int) -> None:
+    style = look(place)
+    first, last = max(steps[0] for steps, _ in curves), min(steps[-1] for steps, _ in curves)
+    steps = np.linspace(first, last, _POINTS)  # splits may have been logged at other steps
+    values: NDArray[np.float64] = np.stack([np.interp(steps, at, seen) for at, seen in curves])
+    axes.plot(steps, values.mean(0), label=label, linewidth=1.4, markersize=4, markevery=(place * 4, 40), **style)
+    if len(curves) > 1:
+        axes.fill_between(steps, values.min(0), values.max(0), color=style["color"], alpha=0.15, linewidth=0)
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SHOTS = "target_shots"
+SIGMAS = {"sigma1": r"$\sigma_1$, weight of the scatters", "sigma2": r"$\sigma_2$, weight of the means"}
+_MOST_SERIES = 8
+
+
+def shots_figure(rows: Sequence[ResultRow], shift: str, published: Sequence[PublishedRow] = ()) -> "Figure | None":
+    """Show accuracy against the number of labelled target images per class, and the gain over `s+t` below.
+
+    Args:
+        rows: Rows of an experiment that varies `target_shots`.
+        shift: The shift to show.
+        published: Published numbers; gains over `s+t` of the same methods are drawn hollow.
+
+    Returns:
+        The figure; None if no method has two numbers of images.
+    """
+    lines = _lines(rows, SHOTS, shift)
+    if not lines:
+        return None
+    gains = {label: line for label, line in lines.items() if _has_baseline(line, rows, shift)}
+    figure = new_figure(6.6, 6.4 if gains else 3.6)
+    panels = figure.subplots(2 if gains else 1, 1, sharex=True, squeeze=False)[:, 0]
+    for place, (label, line) in enumerate(lines.items()):
+        _draw_line(panels[0], line, SHOTS, shift, label, place)
+    panels[0].set_ylabel("accuracy, per cent")
+    panels[0].set_title(f"{plain(shift)}; mean and standard deviation over splits", fontsize=10)
+    legend_beside(panels[0])
+    if gains:
+        _draw_gains(panels[1], lines, gains, rows, shift, published)
+    panels[-1].set_xlabel("labelled target images per class, $N^*$")
+    panels[-1].set_xticks(sorted({row.values[SHOTS] for line in lines.values() for row in line}))
+    for axes in panels:
+        tidy(axes)
+    return figure
+
+
+def sigma_figure(rows: Sequence[ResultRow], shift: str) -> "Figure | None":
+    """Show accuracy against σ1 and against σ2 on a logarithmic axis, with `s+t`, which knows neither, as a line.
+
+    Where both are varied each panel has a line for each value of the other.
+
+    Args:
+        rows: Rows of an experiment that varies `sigma1`, `sigma2` or both.
+        shift: The shift to show.
+
+    Returns:
+        The figure; None if no method has two values of either.
+    """
+    panels = {name: lines for name in SIGMAS if (lines := _lines(rows, name, shift))}
+    if not panels:
+        return None
+    figure = new_figure(0.6 + 4.6 * len(panels), 4.4)
+    all_axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    for axes, (name, lines) in zip(all_axes, panels.items(), strict=True):
+        for place, (label, line) in enumerate(lines.items()):
+            _draw_line(axes, line, name, shift, label, place)
+        _draw_baseline(axes, rows, shift)
+        axes.set_xlabel(SIGMAS[name])
+        _log_axis(axes, [row.values[name] for line in lines.values() for row in line])
+        legend_below(axes)
+        tidy(axes)
+    all_axes[0].set_ylabel("accuracy, per cent")
+    figure.suptitle(plain(shift), fontsize=10)
+    return figure
+
+
+def _lines(rows: Sequence[ResultRow], name: str, shift: str) -> dict[str, list[ResultRow]]:
+    """Group rows that differ in one setting alone, those groups that have two values of it or more."""
+    groups: dict[tuple[Any, ...], list[ResultRow]] = {}
+    for row in rows:
+        value = row.values.get(name)
+        if isinstance(value, (int, float)) and row.over_splits(shift) is not None:
+            key = (row.method, row.backbone, *((other, at) for other, at in row.values.items() if other != name))
+            groups.setdefault(key, []).append(row)
+    several = len({key[1] for key in groups}) > 1
+    found = {}
+    for (method, backbone, *others), group in groups.items():
+        if len(group) > 1:
+            words = [method, *([backbone_label(backbone)] if several else [])]
+            words += [f"{_symbol(other)} = {show_value(at)}" for other, at in others if at is not None]
+            found[", ".join(words)] = sorted(group, key=lambda row: float(row.values[name]))
+    return dict(list(found.items())[:_MOST_SERIES])
+
+
+def _draw_line(axes: "Axes", line: Sequence[ResultRow], name: str, shift: str, label: str, place: int) -> None:
+    summaries = [summary for row in line if (summary := row.over_splits(shift)) is not None]
+    spread = None if all(one.count == 1 for one in summaries) else [one.std for one in summaries]
+    x = [row.values[name] for row in line]
+    means = [one.mean for one in summaries]
+    axes.errorbar(x, means, spread, label=label, capsize=2.5, markersize=5, linewidth=1.4, **look(place))
+
+
+def _draw_gains(
+    axes: "Axes",
+    lines: dict[str, list[ResultRow]],
+    gains: dict[str, list[ResultRow]],
+    rows: Sequence[ResultRow],
+    shift: str,
+    published: Sequence[PublishedRow],
+) -> None:
+    """Draw differences to `s+t`, split by split, with their 95 % intervals."""
+    axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
+    for label, line in gains.items():
+        style = look(list(lines).index(label))
+        points = [(row.values[SHOTS], _gain(row, rows, shift)) for row in line]
+        known = [(x, gain) for x, gain in points if gain is not None]
+        means = [gain.mean for _, gain in known]
+        halves = [0.0 if gain.high is None else gain.high - gain.mean for _, gain in known]
+        axes.errorbar([x for x, _ in known], means, halves, label=label, capsize=2.5, markersize=5, **style)
+        theirs = [one for one in published if one.gain and one.method == line[0].method and one.varied is not None]
+        if theirs:
+            axes.plot(
+                [one.varied[1] for one in theirs if one.varied is not None],
+                [one.value for one in theirs],
+                linestyle="",
+                marker="D",
+                markersize=7,
+                markerfacecolor="none",
+                markeredgecolor="black",
+                label=f"{theirs[0].label}, published ({backbone_label(theirs[0].backbone)})",
+            )
+    axes.set_ylabel(f"gain over {BASELINE}, per cent points")
+    axes.set_title("split by split, with the 95 % interval of the mean", fontsize=10)
+    legend_beside(axes)
+
+
+def _gain(row: ResultRow, rows: Sequence[ResultRow], shift: str) -> PairedDifference | None:
+    other = baseline_of(row, rows)
+    if other is None:
+        return None
+    ours, theirs = (
+        {split: value for (of, split), value in one.accuracies().items() if of == shift} for one in (row, other)
+    )
+    return paired_difference(ours, theirs)
+
+
+def _has_baseline(line: Sequence[ResultRow], rows: Sequence[ResultRow], shift: str) -> bool:
+    return line[0].method != BASELINE and any(_gain(row, rows, shift) is not None for row in line)
+
+
+def _draw_baseline(axes: "Axes", rows: Sequence[ResultRow], shift: str) -> None:
+    for row in rows:
+        values = [value for (of, _), value in sorted(row.accuracies().items()) if of == shift]
+        summary = summarise(values)
+        if row.method == BASELINE and summary is not None:
+            axes.axhline(summary.mean, color="black", linewidth=1.2, linestyle=(0, (2, 2)), label=BASELINE)
+            if summary.count > 1:
+                axes.axhspan(summary.mean - summary.std, summary.mean + summary.std, color="black", alpha=0.07)
+
+
+def _log_axis(axes: "Axes", values: Sequence[float]) -> None:
+    """Make the axis logarithmic; a value of 0 gets its place left of the smallest other."""
+    positive = [value for value in values if value > 0]
+    if positive and min(values) <= 0:
+        axes.set_xscale("symlog", linthresh=min(positive))
+        axes.set_xlim(-0.3 * min(positive), 1.6 * max(positive))
+    elif positive:
+        axes.set_xscale("log")
+
+
+def _symbol(name: str) -> str:
+    return {"sigma1": r"$\sigma_1$", "sigma2": r"$\sigma_2$"}.get(name, name)

@@ -1,0 +1,141 @@
+"""The demo's pictures: samples of both domains, class scatters before and after, the learned class weights."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ...experiments.digit_splits import NUM_CLASSES, SHOTS, DigitSplit
+from ...experiments.digit_training import normalise
+from ...experiments.grid import BASELINE
+from ...losses.alignment import ScatterAlignment
+from ...networks.model import TwoStreams
+from ...training.fitting import FitResult
+from ..projection import project
+from .canvas import new_figure, save_figure
+from .features import draw_class, hide_ticks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Told apart by colour-blind readers and in print, as far as ten colours can be; so each class also bears its digit.
+COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#B8A800", "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F", "#6A3D9A")
+
+
+def draw_pictures(
+    folder: Path, data: DigitSplit, untrained: TwoStreams, trained: Mapping[str, FitResult]
+) -> list[Path]:
+    """Draw all pictures that the trained methods allow.
+
+    Args:
+        folder: Where the PNG files go; it is there already.
+        data: The split that the networks were trained on.
+        untrained: The network as all of them started.
+        trained: What `fit` gave, by method.
+
+    Returns:
+        The files: always samples.png and scatters.png, and zeta.png if a method learned class weights.
+    """
+    figures = {"samples": sample_figure(data), "scatters": scatter_figure(data, untrained, trained)}
+    learned = {name: result for name, result in trained.items() if result.objective.method.class_weights == "learned"}
+    if learned:
+        figures["zeta"] = weight_figure(learned)
+    return [file for name, figure in figures.items() for file in save_figure(figure, folder, name, formats=("png",))]
+
+
+def sample_figure(data: DigitSplit) -> "Figure":
+    """Show digits of both domains; of the target all that are labelled."""
+    figure = new_figure(8.0, 5.4)
+    domains = {
+        "source: printed, many labels": (data.source, data.source_labels),
+        f"target: handwritten, these {len(data.target)} labels and no more": (data.target, data.target_labels),
+    }
+    for axes, (title, domain) in zip(figure.subplots(len(domains), 1), domains.items(), strict=True):
+        axes.imshow(_mosaic(*domain, rows=SHOTS).numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        axes.set_title(title, fontsize=11)
+        axes.set_axis_off()
+    return figure
+
+
+def scatter_figure(data: DigitSplit, untrained: TwoStreams, trained: Mapping[str, FitResult]) -> "Figure":
+    """Show the classes in the plane of the two main directions: before training, without and with alignment."""
+    panels = {"before training": untrained}
+    if BASELINE in trained:
+        panels[f"after training, no alignment ({BASELINE})"] = _network(trained[BASELINE])
+    aligned = [name for name, result in trained.items() if result.objective.method.aligns]
+    chosen = "so" if "so" in aligned else next(iter(aligned), None)
+    if chosen is not None:
+        panels[f"after training, aligned ({chosen})"] = _network(trained[chosen])
+    figure = new_figure(4.2 * len(panels), 4.7)
+    for axes, (title, model) in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels.items(), strict=True):
+        _draw_scatters(
+            axes, _features(model, data.source), data.source_labels, _features(model, data.test), data.test_labels
+        )
+        axes.set_title(title, fontsize=11)
+    figure.supxlabel(
+        "features in their two main directions; each class with one standard deviation · "
+        "solid: source (printed) · dashed: target (handwritten, not seen in training)",
+        fontsize=9,
+    )
+    return figure
+
+
+def weight_figure(learned: Mapping[str, FitResult]) -> "Figure":
+    """Show how strongly each class came to be aligned: ζ of each order and ζ̄ of the means, all 1 at the start."""
+    figure = new_figure(8.0, 2.9 * len(learned))
+    for axes, (name, result) in zip(figure.subplots(len(learned), 1, squeeze=False).flat, learned.items(), strict=True):
+        alignment = result.objective.alignment
+        assert isinstance(alignment, ScatterAlignment)  # class weights are part of it
+        series = {r"$\bar{\zeta}$, means": alignment.zeta_bar} | {
+            rf"$\zeta$, order {order}": values for order, values in zip(alignment.orders, alignment.zeta, strict=True)
+        }
+        _draw_bars(axes, series)
+        axes.set_title(f"learned class weights ({name})", fontsize=11)
+        axes.set_ylabel("weight")
+    axes.set_xlabel("digit")
+    return figure
+
+
+def _draw_bars(axes: "Axes", series: Mapping[str, Tensor]) -> None:
+    width = 0.8 / len(series)
+    looks = (("#0072B2", ""), ("#E69F00", "//"), ("#009E73", ".."), ("#CC79A7", "xx"))  # also apart without colour
+    for place, (label, values) in enumerate(series.items()):
+        colour, hatch = looks[place % len(looks)]
+        x = torch.arange(NUM_CLASSES) + (place - (len(series) - 1) / 2) * width
+        axes.bar(x.numpy(), values.cpu().numpy(), width, label=label, color=colour, hatch=hatch, edgecolor="white")
+    axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
+    axes.set_xticks(range(NUM_CLASSES))
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=9, frameon=False)
+
+
+def _draw_scatters(axes: "Axes", source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> None:
+    points = torch.from_numpy(project(torch.cat([source, target])))
+    domains = (points[: len(source)], source_labels, False), (points[len(source) :], target_labels, True)
+    for domain, labels, dashed in domains:
+        for c, colour in enumerate(COLOURS):
+            draw_class(axes, domain[labels == c], colour, str(c), dashed=dashed)
+    axes.autoscale_view()
+    hide_ticks(axes)
+
+
+@torch.inference_mode()
+def _features(model: TwoStreams, images: Tensor) -> Tensor:
+    """Give what the alignment sees; one stream serves both domains."""
+    model.eval()
+    features: Tensor = model(None, normalise(images)).target_features
+    return features
+
+
+def _network(result: FitResult) -> TwoStreams:
+    assert isinstance(result.model, TwoStreams)  # the demo trains nothing else
+    return result.model
+
+
+def _mosaic(images: Tensor, labels: Tensor, rows: int) -> Tensor:
+    """Lay out the first images of each class in a column, with white lines between."""
+    framed = torch.nn.functional.pad(images.squeeze(1), (0, 1, 0, 1), value=1.0)
+    columns = [torch.cat(list(framed[labels == c][:rows])) for c in range(NUM_CLASSES)]
+    return torch.cat(columns, dim=1)[:-1, :-1]

@@ -1,0 +1,263 @@
+"""Features of both domains in the plane: every image a point, or every class an ellipse."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ...functional.checks import check_label_range, check_labels, check_pair
+from ..projection import project
+from .canvas import MARKERS, OKABE_ITO, legend_beside, new_figure, plain, save_figure, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def draw_class(axes: "Axes", points: Tensor, colour: str, name: str, *, dashed: bool) -> None:
+    """Draw the rows of a class, its covariance at one standard deviation, and its name on the mean.
+
+    Args:
+        axes: Where to.
+        points: Shape (n, 2). A class of one row has no ellipse, one without rows is not drawn.
+        colour: Its colour.
+        name: Something short.
+        dashed: Draw a dashed line and crosses in place of a solid one and circles.
+    """
+    if not len(points):
+        return
+    marker = "x" if dashed else "o"
+    axes.plot(*points.T.numpy(), linestyle="", marker=marker, markersize=2, color=colour, alpha=0.25)
+    if len(points) > 1:
+        _draw_ellipse(axes, points, colour, dashed)
+    _draw_name(axes, points, colour, name, dashed)
+
+
+def hide_ticks(axes: "Axes") -> None:
+    """Leave out numbers that say nothing: those of directions found in the data."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+def _draw_ellipse(axes: "Axes", points: Tensor, colour: str, dashed: bool) -> None:
+    from matplotlib.patches import Ellipse
+
+    values, vectors = torch.linalg.eigh(torch.cov(points.T))
+    degrees = torch.rad2deg(torch.atan2(vectors[1, 1], vectors[0, 1])).item()
+    height, width = (2 * values.clamp(min=0).sqrt()).tolist()
+    ellipse = Ellipse((float(points[:, 0].mean()), float(points[:, 1].mean())), width, height, angle=degrees)
+    ellipse.set(edgecolor=colour, facecolor="none", linewidth=1.8, linestyle="--" if dashed else "-", zorder=3)
+    axes.add_patch(ellipse)
+
+
+def _draw_name(axes: "Axes", points: Tensor, colour: str, name: str, dashed: bool) -> None:
+    """Write the name on the mean, with a white halo."""
+    from matplotlib.patheffects import withStroke
+
+    x, y = points.mean(0).tolist()
+    axes.text(
+        x,
+        y,
+        name,
+        color=colour,
+        fontsize=9.5,
+        fontweight="bold",
+        fontstyle="italic" if dashed else "normal",
+        ha="center",
+        va="center",
+        path_effects=[withStroke(linewidth=1.6, foreground="white")],
+        zorder=4,
+    )
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_CLASSES = 10  # that colours and markers can tell apart
+_MOST_POINTS = 1500  # of each domain; t-SNE of more takes minutes
+_TITLES = {"pca": "two main directions", "tsne": "t-SNE"}
+
+
+@dataclass(frozen=True)
+class DomainFeatures:
+    """Features of source and target rows with their classes.
+
+    Attributes:
+        source: Shape (n, d).
+        source_labels: Shape (n,).
+        target: Shape (m, d).
+        target_labels: Shape (m,).
+        classes: The names of the classes.
+    """
+
+    source: Tensor
+    source_labels: Tensor
+    target: Tensor
+    target_labels: Tensor
+    classes: Sequence[str]
+
+    def __post_init__(self) -> None:
+        check_pair(self.source, self.target, ("source", "target"))
+        for labels, rows, name in (
+            (self.source_labels, self.source, "source"),
+            (self.target_labels, self.target, "target"),
+        ):
+            check_labels(labels, rows, (f"{name}_labels", name))
+            check_label_range(labels, len(self.classes), f"{name}_labels")
+
+
+def write_feature_figures(stages: Mapping[str, DomainFeatures], folder: Path) -> list[Path]:
+    """Draw features of both domains, such as before and after training.
+
+    Args:
+        stages: Features by what they are of, such as {"before training": …, "after training (so)": …}.
+        folder: Where the files go; made if it is not there.
+
+    Returns:
+        pca, tsne and scatters, each as .png and .svg.
+    """
+    figures = {
+        "pca": point_figure(stages, "pca"),
+        "tsne": point_figure(stages, "tsne"),
+        "scatters": ellipse_figure(stages),
+    }
+    return [file for name, figure in figures.items() for file in save_figure(figure, folder, name)]
+
+
+def point_figure(stages: Mapping[str, DomainFeatures], how: str = "pca", seed: int = 0) -> "Figure":
+    """Show every row as a point, once by domain and once by class.
+
+    Args:
+        stages: Features by what they are of; each has a column.
+        how: "pca" or "tsne", see `project`.
+        seed: Seed of t-SNE.
+
+    Returns:
+        The figure: domains above, classes below (of many the ten that have most rows, the others grey).
+    """
+    stages, shown = _prepare(stages)
+    figure = new_figure(4.0 * len(stages) + 1.6, 7.6)
+    panels = figure.subplots(2, len(stages), squeeze=False)
+    for column, (title, stage) in enumerate(stages.items()):
+        stage = _thin(stage)
+        points = torch.from_numpy(project(torch.cat([stage.source, stage.target]), how, seed))
+        source, target = points[: len(stage.source)], points[len(stage.source) :]
+        _by_domain(panels[0, column], source, target)
+        _by_class(panels[1, column], source, target, stage, shown)
+        panels[0, column].set_title(plain(title), fontsize=10)
+    for line in panels:
+        legend_beside(line[-1])
+        for axes in line:
+            hide_ticks(axes)
+    figure.supxlabel(f"{_TITLES[how]} of the features, for each column its own", fontsize=9)
+    return figure
+
+
+def ellipse_figure(stages: Mapping[str, DomainFeatures]) -> "Figure":
+    """Show the scatter of each class as an ellipse of one standard deviation: source solid, target dashed.
+
+    Args:
+        stages: Features by what they are of; each has a column.
+
+    Returns:
+        The figure; of many classes the ten that have most rows.
+    """
+    stages, shown = _prepare(stages)
+    figure = new_figure(4.2 * len(stages) + 1.2, 4.5)
+    panels = figure.subplots(1, len(stages), squeeze=False)[0]
+    for axes, (title, stage) in zip(panels, stages.items(), strict=True):
+        chosen = [torch.isin(labels, torch.tensor(shown)) for labels in (stage.source_labels, stage.target_labels)]
+        source, target = stage.source[chosen[0]], stage.target[chosen[1]]
+        points = torch.from_numpy(project(torch.cat([source, target])))
+        domains = (
+            (points[: len(source)], stage.source_labels[chosen[0]]),
+            (points[len(source) :], stage.target_labels[chosen[1]]),
+        )
+        for place, (plane, labels) in enumerate(domains):
+            for number, c in enumerate(shown):
+                draw_class(axes, plane[labels == c], _colour(number), str(number + 1), dashed=place == 1)
+        axes.autoscale_view()
+        axes.set_title(plain(title), fontsize=10)
+        hide_ticks(axes)
+    _class_legend(panels[-1], next(iter(stages.values())), shown)
+    figure.supxlabel(
+        "features in their two main directions · solid: source · dashed: target · one standard deviation", fontsize=9
+    )
+    return figure
+
+
+def _by_domain(axes: "Axes", source: Tensor, target: Tensor) -> None:
+    for points, label, style in ((source, "source", (OKABE_ITO[0], "o")), (target, "target", (OKABE_ITO[1], "x"))):
+        axes.plot(
+            *points.T.numpy(), linestyle="", color=style[0], marker=style[1], markersize=3.5, alpha=0.6, label=label
+        )
+
+
+def _by_class(axes: "Axes", source: Tensor, target: Tensor, stage: DomainFeatures, shown: Sequence[int]) -> None:
+    for points, labels, filled in ((source, stage.source_labels, False), (target, stage.target_labels, True)):
+        rest = points[~torch.isin(labels, torch.tensor(shown))]
+        axes.plot(*rest.T.numpy(), linestyle="", marker=".", markersize=2, color="#CCCCCC", zorder=1)
+        for number, c in enumerate(shown):
+            axes.plot(
+                *points[labels == c].T.numpy(),
+                linestyle="",
+                color=_colour(number),
+                marker=MARKERS[number % len(MARKERS)],
+                markersize=4.5,
+                markerfacecolor=_colour(number) if filled else "none",
+                markeredgewidth=0.7,
+                alpha=0.8,
+                label=plain(shorten(stage.classes[c])) if filled else None,
+            )
+    axes.set_xlabel("hollow: source · filled: target", fontsize=8)
+
+
+def _class_legend(axes: "Axes", stage: DomainFeatures, shown: Sequence[int]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=_colour(number), label=f"{number + 1} {plain(shorten(stage.classes[c]))}")
+        for number, c in enumerate(shown)
+    ]
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+
+
+def _prepare(stages: Mapping[str, DomainFeatures]) -> tuple[dict[str, DomainFeatures], list[int]]:
+    """Bring features to the CPU, and choose the classes to show: those with most target rows, in their own order."""
+    if not stages:
+        raise ValueError("stages is empty: give features of at least one stage of training")
+    ready = {title: _on_cpu(stage) for title, stage in stages.items()}
+    first = next(iter(ready.values()))
+    if any(list(stage.classes) != list(first.classes) for stage in ready.values()):
+        raise ValueError("stages must all have the same classes")
+    source, target = (
+        labels.bincount(minlength=len(first.classes)) for labels in (first.source_labels, first.target_labels)
+    )
+    most = torch.argsort(target, descending=True, stable=True).tolist()
+    shown = sorted([c for c in most if source[c] and target[c]][:_MOST_CLASSES])
+    if not shown:
+        raise ValueError("stages must have a class with rows in both domains")
+    return ready, shown
+
+
+def _on_cpu(stage: DomainFeatures) -> DomainFeatures:
+    features, labels = (stage.source, stage.target), (stage.source_labels, stage.target_labels)
+    source, target = (one.detach().cpu().float() for one in features)
+    source_labels, target_labels = (one.cpu().long() for one in labels)
+    return DomainFeatures(source, source_labels, target, target_labels, stage.classes)
+
+
+def _thin(stage: DomainFeatures) -> DomainFeatures:
+    """Keep rows at equal distances if they are too many to project."""
+    parts = []
+    for rows, labels in ((stage.source, stage.source_labels), (stage.target, stage.target_labels)):
+        kept = torch.linspace(0, len(rows) - 1, min(len(rows), _MOST_POINTS)).round().long()
+        parts += [rows[kept], labels[kept]]
+    return DomainFeatures(parts[0], parts[1], parts[2], parts[3], stage.classes)
+
+
+def _colour(number: int) -> str:
+    return (*OKABE_ITO, "#B8A800", "#6A3D9A")[number % 10]

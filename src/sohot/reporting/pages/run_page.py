@@ -1,0 +1,239 @@
+"""The report of a run of `sohot fit`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from ... import __version__
+from ...data.names import printable
+from ...methods.registry import method
+from ...runs.config_file import CONFIG, DESCRIPTION, read_config
+from ...runs.description import describe_run
+from ...runs.run_data import Progress
+from ...training.logs import read_csv_log
+from ...training.run_files import checkpoint_folders, read_description
+from ..figures.canvas import save_figure
+from ..figures.confusion import confusion_figure
+from . import plots
+from .blocks import Block, Fact, Listing, Page, Pairs, Plot, Points, Section, Side, Table, Words, number
+from .plots import confusion_plot
+from .run_pictures import picture_sections
+from .words import accuracy_in_words, count, method_in_words, pairs_of, percent
+
+_MOST_POINTS = 400
+_LOSSES = ("loss", "cross_entropy", "alignment", "head_penalty")
+
+
+def run_page(folder: Path, images: int, progress: Progress | None = None, figures: Path | None = None) -> Page:
+    """Put together the report of a run, finished or not.
+
+    Args:
+        folder: The run's folder.
+        images: How many sample images to show; 0 to read none at all.
+        progress: Told how far the work on images has come.
+        figures: Folder for the figures as files; None for none.
+    """
+    found = describe_run(folder)
+    options = read_config(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    accuracy = found["accuracy"]
+    title = _title(found, options)
+    if figures is not None and accuracy is not None:
+        save_figure(confusion_figure(accuracy["confusion"], list(accuracy["per_class"])), figures, "confusion")
+    sections = [
+        *_accuracy_sections(accuracy),
+        *_choice_sections(found["selection"]),
+        *picture_sections(folder, found, read_description(folder / DESCRIPTION), images, progress, figures),
+        *_curve_sections(read_csv_log(folder / "log.csv")),
+        *_weight_sections(folder, found["classes"], _orders(found)),
+        *_data_sections(found["data"], options),
+        Section("Configuration", [_configuration(found, options)]),
+        Section("Repeat it", [Listing(found["command"], "The command that trains the same model again:")]),
+    ]
+    summary = _summary(found, options)
+    return Page(title, "run", summary, _facts(found), sections, f"Written by sohot {__version__}")
+
+
+def _title(found: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    source, target = (_name(options.get(part)) for part in ("source", "target"))
+    if not target:
+        return f"A run of {found['method']}"
+    return f"{source} → {target}" if source else target
+
+
+def _name(path: Any) -> str:
+    return printable(Path(str(path)).name) if path else ""
+
+
+def _summary(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    classes, data = found["classes"], found["data"] or {}
+    trained = [
+        f"{count(data[part]['images'], 'labelled image')} of the {part} ({_name(options.get(part)) or part})"
+        for part in ("source", "target")
+        if data.get(part)
+    ]
+    network = found["network"].get("backbone", "")
+    first = (
+        f"A classifier of {count(len(classes), 'class', 'classes')} on {network}, {method_in_words(found['method'])}"
+    )
+    first += f" ({found['method']}): {' and '.join(trained)}." if trained else f" ({found['method']})."
+    accuracy = found["accuracy"]
+    if accuracy:
+        return [first, *accuracy_in_words(accuracy, len(classes))]
+    if found["data"] is None:
+        return [first, f"The run is not finished: {found['state']}."]
+    return [first, "No target images were left to test on, so nothing is known of its accuracy."]
+
+
+def _facts(found: Mapping[str, Any]) -> list[Fact]:
+    accuracy, facts = found["accuracy"], []
+    if accuracy:
+        low, high = accuracy["interval95"]
+        facts += [
+            Fact(percent(accuracy["micro"]), "accuracy", f"95 % interval {100 * low:.1f} to {100 * high:.1f} %"),
+            Fact(percent(accuracy["macro"]), "mean of classes", count(len(found["classes"]), "class", "classes")),
+            Fact(f"{accuracy['rows']:,}", "test images", f"{accuracy['rows'] - accuracy['correct']:,} named wrongly"),
+        ]
+    facts.append(Fact(found["method"], "method", found["network"].get("backbone", "")))
+    seconds = found["seconds"]
+    facts.append(Fact(f"{found['step']:,}", "steps", "" if seconds is None else f"{seconds:.0f} s in all"))
+    return facts
+
+
+def _accuracy_sections(accuracy: Mapping[str, Any] | None) -> list[Section]:
+    if not accuracy:
+        return []
+    names = list(accuracy["per_class"])
+    rows = []
+    for place, (name, share) in enumerate(accuracy["per_class"].items()):
+        bounds = accuracy["per_class_interval95"][name]
+        ends = [None, None] if bounds is None else [100 * end for end in bounds]
+        total = sum(accuracy["confusion"][place])
+        entries = [number(None if share is None else 100 * share), *map(number, ends), number(total, 0)]
+        rows.append([name, *entries, _mistaken(accuracy["confusion"][place], place, names)])
+    columns = ["class", "accuracy %", "from %", "to %", "images", "most often taken for"]
+    table = Table("Accuracy of each class, with the ends of its 95 % interval", columns, rows)
+    plot = confusion_plot(accuracy["confusion"], names, "Which class is taken for which")
+    return [Section("Accuracy by class", [table]), Section("Mistakes", [plot])]
+
+
+def _choice_sections(selection: Mapping[str, Any] | None) -> list[Section]:
+    """Show how the candidates of `--method auto` did on labelled target images that were held back."""
+    if not selection:
+        return []
+    rows = [
+        [
+            one["name"] + (" (failed)" if one["failure"] else ""),
+            *(number(None if one[key] is None else 100 * one[key]) for key in ("accuracy", "standard_error")),
+            number(sum(one["images"]), 0),
+        ]
+        for one in selection["candidates"]
+    ]
+    marked = frozenset(place for place, one in enumerate(selection["candidates"]) if one["name"] == selection["chosen"])
+    columns = ["candidate", "accuracy %", "standard error", "images"]
+    told = f"Chosen by labelled target images that were held back in turn, never by test images. {selection['reason']}."
+    return [Section("Choice of the method", [Words(told), Table("Held-out target images", columns, rows, marked)])]
+
+
+def _mistaken(row: list[int], own: int, names: list[str]) -> str:
+    others = [(taken, place) for place, taken in enumerate(row) if place != own and taken]
+    if not others:
+        return ""
+    taken, place = max(others)
+    return f"{names[place]} ({taken})"
+
+
+def _curve_sections(rows: list[dict[str, float]]) -> list[Section]:
+    if not rows:
+        return []
+    few = rows[:: max(1, len(rows) // _MOST_POINTS)]
+    steps = [row["step"] for row in few]
+    losses = {name.replace("_", "-"): (steps, [row[name] for row in few]) for name in _LOSSES if name in rows[0]}
+    shares = {
+        f"{domain} images of the batch": (steps, [100 * row[f"accuracy_{domain}"] for row in few])
+        for domain in ("source", "target")
+        if f"accuracy_{domain}" in rows[0]
+    }
+    last = rows[-1]
+    drawn = [
+        Plot(
+            plots.lines(losses, "step", "loss"),
+            "Loss",
+            f"The loss and its parts over {len(rows)} steps, from {rows[0]['loss']:.3g} to {last['loss']:.3g}.",
+        )
+    ]
+    if shares:
+        what = "Share of the training images in a batch that are named rightly; not the accuracy on unseen images."
+        drawn.append(Plot(plots.lines(shares, "step", "per cent right"), "Accuracy while training", what))
+    return [Section("Training", [Side(drawn)])]
+
+
+def _weight_sections(folder: Path, classes: list[str], orders: Sequence[int]) -> list[Section]:
+    """Show ζ and ζ̄ of the newest checkpoint, if the method learned them."""
+    weights = learned_weights(folder, orders)
+    if not weights or any(len(values) != len(classes) for values in weights.values()):
+        return []
+    told = "Below 1 a class was aligned less strongly, because its domains lie far apart; all weights begin at 1."
+    least = 0 if len(classes) <= 16 else 18 * len(classes)
+    plot = Plot(plots.weights(weights, classes, "weight"), "ζ of each class", told, 380, least)
+    return [Section("Learned class weights", [plot])]
+
+
+def _orders(found: Mapping[str, Any]) -> Sequence[int]:
+    try:
+        return method(found["method"], found["settings"].get("orders") or None).orders
+    except (TypeError, ValueError):
+        return ()
+
+
+def learned_weights(folder: Path, orders: Sequence[int] = ()) -> dict[str, list[float]]:
+    """Read the class weights of the newest checkpoint by what they weigh; empty if none were learned."""
+    for checkpoint in checkpoint_folders(folder / "checkpoints")[:1]:
+        try:
+            tensors = load_file(checkpoint / "objective.safetensors")
+        except (OSError, SafetensorError):
+            return {}
+        read = {name.rpartition(".")[2]: values.clamp(min=0) for name, values in tensors.items()}
+        if "raw_zeta" in read and "raw_zeta_bar" in read:
+            weights = {"ζ̄, means": read["raw_zeta_bar"].tolist()}
+            for place, row in enumerate(read["raw_zeta"].tolist()):
+                weights[f"ζ, {_ordinal(orders, place)}"] = row
+            return weights
+    return {}
+
+
+def _ordinal(orders: Sequence[int], place: int) -> str:
+    return f"order {orders[place]}" if place < len(orders) else "scatters"
+
+
+def _data_sections(data: Mapping[str, Any] | None, options: Mapping[str, Any]) -> list[Section]:
+    if data is None:
+        return []
+    parts = {part: data[part] for part in ("source", "target", "test") if data.get(part)}
+    rows = [
+        [name, *(number(content["per_class"][place], 0) for content in parts.values())]
+        for place, name in enumerate(data["classes"])
+    ]
+    heads = {"source": "source, trains", "target": "target, trains", "test": "target, tests"}
+    blocks: list[Block] = [Table("Images of each class", ["class", *(heads[part] for part in parts)], rows)]
+    roots = [str(options[part]) for part in ("source", "target", "target_test") if options.get(part)]
+    if data["notes"]:
+        blocks.append(Points([_below(note, roots) for note in data["notes"]]))
+    if data["left_out"]:
+        blocks.append(Words(f"Left out: {count(len(data['left_out']), 'file or folder', 'files and folders')}."))
+        blocks.append(Points([f"{_below(one['path'], roots)}: {one['reason']}" for one in data["left_out"]]))
+    return [Section("Images", blocks)]
+
+
+def _below(text: str, roots: list[str]) -> str:
+    """Name files by their place below the folder of their domain: where that lies is nobody's concern."""
+    for root in roots:
+        text = text.replace(root, Path(root).name)
+    return text
+
+
+def _configuration(found: Mapping[str, Any], options: Mapping[str, Any]) -> Pairs:
+    values = {name: value for name, value in options.items() if name not in ("source", "target", "target_test")}
+    return Pairs([*pairs_of(values), *((f"version of {name}", text) for name, text in found["versions"].items())])

@@ -1,0 +1,184 @@
+"""Sentences that reports share: what a method does, what an accuracy means, and whether a difference is one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...data.names import enumerate_words
+from ...methods.registry import method
+
+_PLAIN = {
+    "s": "trained on the source alone",
+    "t": "trained on the few target labels alone",
+    "s+t": "trained on both domains, nothing aligned",
+    "m": "trained on both domains, the domains as a whole aligned",
+}
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """Write a share in per cent.
+
+    >>> percent(0.9123), percent(None)
+    ('91.2 %', '–')
+    """
+    return "–" if share is None else f"{100 * share:.{digits}f} %"
+
+
+_RIVALS = {
+    "means": "class means alone aligned",
+    "variance": "the spread of each class penalised, nothing aligned",
+    "ccsa": "with the contrastive loss of CCSA",
+    "dsne": "with the loss of d-SNE",
+    "dage": "with the loss of DAGE-LDA",
+    "supcon": "with the supervised contrastive loss",
+    "l2-sp": "weights held near where they started (L2-SP)",
+    "lp-ft": "first the classifier alone, then all layers (LP-FT)",
+}
+
+
+def count(number: int, thing: str, things: str | None = None) -> str:
+    """Count things.
+
+    >>> count(1, "image"), count(1234, "image"), count(2, "class", "classes")
+    ('1 image', '1,234 images', '2 classes')
+    """
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+
+
+def method_in_words(name: str) -> str:
+    """Say what a method does.
+
+    >>> method_in_words("so+to+zeta")
+    'trained on both domains, class scatters of orders 2 and 3 aligned, with a learned weight for each class'
+    """
+    try:
+        known = method(name)
+    except ValueError:
+        return ""
+    if known.name in _PLAIN:
+        return _PLAIN[known.name]
+    if known.rival is not None:
+        return f"trained on both domains, {_RIVALS[known.rival]}"
+    orders = list(map(str, known.orders))
+    named = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders[:-1])} and {orders[-1]}"
+    weights = ", with a learned weight for each class" if known.class_weights else ""
+    return f"trained on both domains, class scatters of {named} aligned{weights}"
+
+
+def accuracy_in_words(accuracy: Mapping[str, Any], classes: int) -> list[str]:
+    """Say what an accuracy is and what it means.
+
+    Args:
+        accuracy: An `Evaluation` as JSON.
+        classes: Number of classes.
+    """
+    low, high = accuracy["interval95"]
+    first = (
+        f"Of {count(accuracy['rows'], 'target image')} that it never saw it names {percent(accuracy['micro'])} rightly "
+        f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %); by chance it would be about {percent(1 / classes)}. "
+        f"The mean over the classes is {percent(accuracy['macro'])}."
+    )
+    second = (
+        "The interval says how far the figure may move with other test images of the same kind. It does not say what "
+        "another choice of labelled images would give: train again with another --seed to see that."
+    )
+    return [first + _hardest(accuracy), second]
+
+
+def _hardest(accuracy: Mapping[str, Any]) -> str:
+    shares = {name: share for name, share in accuracy["per_class"].items() if share is not None}
+    worst = sorted(shares.items(), key=lambda item: item[1])[:3]
+    weak = [f"{name} ({percent(share, 0)})" for name, share in worst if share < 1]
+    return f" Hardest for it: {enumerate_words(weak)}." if weak else " It made no mistake."
+
+
+def difference_in_words(name: str, baseline: str, difference: Mapping[str, Any] | None) -> str:
+    """Say honestly how a method compares with its baseline.
+
+    Args:
+        name: The method.
+        baseline: What it is compared with.
+        difference: A `PairedDifference` as JSON, in points of per cent; None if nothing can be compared.
+
+    Example:
+        >>> difference_in_words("so", "s+t", {"mean": 0.5, "low": -0.2, "high": 1.2, "p_t": 0.11, "pairs": 5})
+        'so is not distinguishable from s+t: +0.5 points over 5 splits, 95 % interval −0.2 to +1.2 (p = 0.11).'
+    """
+    if difference is None:
+        return f"{name} cannot be compared with {baseline}: they share no split yet."
+    mean, pairs = difference["mean"], difference["pairs"]
+    over = f"{points(mean)} points over {count(pairs, 'split')}"
+    if difference["low"] is None or difference["high"] is None:
+        return f"{name} against {baseline}: {over}; one split says nothing about chance."
+    interval = f"95 % interval {points(difference['low'])} to {points(difference['high'])}"
+    p = "" if difference.get("p_t") is None else f" ({p_value(difference['p_t'])})"
+    if difference["low"] <= 0 <= difference["high"]:
+        return f"{name} is not distinguishable from {baseline}: {over}, {interval}{p}."
+    return f"{name} is {'better' if mean > 0 else 'worse'} than {baseline}: {over}, {interval}{p}."
+
+
+def points(value: float) -> str:
+    """Write a difference in points of per cent.
+
+    >>> points(-1.25)
+    '−1.2'
+    """
+    return f"{value:+.1f}".replace("-", "−")
+
+
+def p_value(p: float) -> str:
+    """Write a p-value.
+
+    >>> p_value(0.0312), p_value(0.00001)
+    ('p = 0.031', 'p < 0.001')
+    """
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+
+
+def pairs_of(values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    """Spell names and values for people, leaving out what is not set.
+
+    >>> pairs_of({"lr": 0.1, "tap": None, "loggers": ["none"], "augment": False})
+    [('lr', '0.1'), ('loggers', 'none'), ('augment', 'no')]
+    """
+    return [(name.replace("_", " "), _spell(value)) for name, value in values.items() if value is not None]
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_spell, value)) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def differences_in_words(
+    means: Mapping[str, float], baseline: str, differences: Mapping[str, Mapping[str, Any] | None]
+) -> str:
+    """Say which method has the highest mean, whether that is more than chance, and how many were compared.
+
+    Args:
+        means: Mean accuracy in per cent, by method.
+        baseline: What the methods are compared with.
+        differences: Paired differences to the baseline as JSON, by method.
+
+    Example:
+        >>> gain = {"mean": 2.0, "low": 1.1, "high": 2.9, "p_t": 0.004, "pairs": 5}
+        >>> print(differences_in_words({"s+t": 80.0, "so": 82.0}, "s+t", {"so": gain}))
+        Highest is so with 82.0 %. so is better than s+t: +2.0 points over 5 splits, 95 % interval +1.1 to +2.9
+        (p = 0.004).
+    """
+    if not means:
+        return "Nothing can be compared yet: no method has a result on every shift."
+    best = max(means, key=lambda name: means[name])
+    told = f"Highest is {best} with {means[best]:.1f} %."
+    if baseline not in means:
+        return f"{told} Without {baseline} there is nothing to compare it with."
+    if best == baseline:
+        return f"{told} No method that aligns is ahead of it."
+    told += f" {difference_in_words(best, baseline, differences.get(best))}"
+    if len(differences) > 1:
+        told += (
+            f" It is the best of {len(differences)} that were compared, and the more are compared, the further ahead "
+            "the best is by chance alone: no interval or p here is corrected for that."
+        )
+    return told

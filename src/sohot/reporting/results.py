@@ -1,0 +1,143 @@
+"""Records of an experiment brought into rows: one for each method, backbone and value of what the grid varies."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from ..data.protocols.paper import PAPER
+from ..experiments.cell import relevant_settings
+from ..experiments.grid import BASELINE
+from ..functional.plain_checks import check_choice
+from ..methods.settings import FitSettings, HeadSettings
+from ..runs.config import RunConfig
+from .statistics import ShiftSplit, Summary, summarise
+
+if TYPE_CHECKING:
+    from ..experiments.grid import Grid
+
+Record = Mapping[str, Any]
+
+ACCURACIES = ("micro", "macro")
+_DEFAULTS = {
+    **{one.name: one.default for one in fields(FitSettings)},
+    **{one.name: one.default for one in fields(RunConfig) if one.default is not None},
+}
+_FROZEN_DEFAULTS = {**_DEFAULTS, **{one.name: one.default for one in fields(HeadSettings)}}
+
+
+@dataclass
+class ResultRow:
+    """All records of one method with one backbone at one value of what is varied.
+
+    Attributes:
+        method: Its name.
+        backbone: Its backbone.
+        values: What the grid varies, by name; None where the method ignores it.
+        done: Finished records by (shift, split).
+        failed: Errors by (shift, split).
+    """
+
+    method: str
+    backbone: str
+    values: dict[str, Any]
+    done: dict[ShiftSplit, Record] = field(default_factory=dict)
+    failed: dict[ShiftSplit, str] = field(default_factory=dict)
+
+    def accuracies(self, kind: str = "micro") -> dict[ShiftSplit, float]:
+        """Give accuracies in per cent by (shift, split)."""
+        check_choice(kind, ACCURACIES, "accuracy")
+        return {place: 100 * record["result"]["accuracy"][kind] for place, record in self.done.items()}
+
+    def over_splits(self, shift: str, kind: str = "micro") -> Summary | None:
+        """Give mean and standard deviation over the splits of a shift; None if none is done."""
+        found = self.accuracies(kind)
+        return summarise([found[place] for place in sorted(found) if place[0] == shift])
+
+    @property
+    def label(self) -> str:
+        """The method, and what is varied."""
+        varied = [f"{name} = {show_value(value)}" for name, value in self.values.items() if value is not None]
+        return ", ".join([self.method, *varied])
+
+
+def shifts_of(records: Iterable[Record], grid: "Grid") -> tuple[str, ...]:
+    """Name the shifts of an experiment: those of the grid, or if it names none (it means all) those of its records."""
+    return grid.shifts or tuple(dict.fromkeys(record["cell"]["shift"] for record in records))
+
+
+def collect(records: Iterable[Record], grid: "Grid") -> list[ResultRow]:
+    """Bring the records that belong to a grid into rows.
+
+    Args:
+        records: Records as the store gives them. Of two attempts at the same place the later one counts.
+        grid: Names the shifts, splits and methods; records of others are left out.
+
+    Returns:
+        The rows in the order of the grid's methods and varied values; methods without a record have a row too.
+    """
+    records = sorted(records, key=lambda one: one.get("finished") or "")
+    shifts = shifts_of(records, grid)
+    rows: dict[tuple[Any, ...], ResultRow] = {}
+    for record in records:
+        cell = record["cell"]
+        place = (cell["shift"], cell["split"])
+        if cell["method"] not in grid.methods or place[0] not in shifts or place[1] not in grid.splits:
+            continue
+        values = {name: value_of(cell, name) for name in grid.vary}
+        row = ResultRow(cell["method"], cell["backbone"], values)
+        row = rows.setdefault((row.method, row.backbone, *values.values()), row)
+        if record["status"] == "done":
+            row.done[place] = record
+            row.failed.pop(place, None)
+        elif place not in row.done:
+            row.failed[place] = record["error"] or "failed"
+    seen = {row.method for row in rows.values()}
+    empty = [ResultRow(name, grid.backbone, dict.fromkeys(grid.vary)) for name in grid.methods if name not in seen]
+    return sorted([*rows.values(), *empty], key=lambda row: _place(row, grid))
+
+
+def baseline_of(row: ResultRow, rows: Iterable[ResultRow], baseline: str = BASELINE) -> ResultRow | None:
+    """Find the baseline to compare with: the same backbone, and the same values of what it does not ignore."""
+    for other in rows:
+        same = all(value is None or value == row.values[name] for name, value in other.values.items())
+        if other.method == baseline and other.backbone == row.backbone and same and other is not row:
+            return other
+    return None
+
+
+def value_of(cell: Mapping[str, Any], name: str) -> Any:
+    """Look up a setting in a cell, which leaves out defaults and what its method ignores.
+
+    Returns:
+        Its value, lists as tuples; None if the method ignores it.
+    """
+    for given in (cell["draw"], cell["settings"]):
+        if name in given:
+            return tuple(given[name]) if isinstance(given[name], list) else given[name]
+    frozen = bool(cell.get("frozen"))
+    if name not in relevant_settings(cell["method"], {**cell["settings"], name: None}, frozen=frozen):
+        return None
+    if name == "target_shots" and cell["protocol"] in ("paper", "paper-folds") and cell["dataset"] in PAPER:
+        return PAPER[cell["dataset"]].target[0]
+    return (_FROZEN_DEFAULTS if frozen else _DEFAULTS).get(name)
+
+
+def show_value(value: Any) -> str:
+    """Write the value of a setting.
+
+    >>> show_value(0.05), show_value(1e-7), show_value((2, 3)), show_value(5)
+    ('0.05', '1e-07', '2, 3', '5')
+    """
+    if isinstance(value, (tuple, list)):
+        return ", ".join(map(show_value, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _place(row: ResultRow, grid: "Grid") -> tuple[Any, ...]:
+    """Give what sorts rows: the method, then what is varied, in the order of the grid."""
+    order = []
+    for name, choices in grid.vary.items():
+        known = [tuple(one) if isinstance(one, list) else one for one in choices]
+        value = row.values[name]
+        order.append(-1 if value is None else known.index(value) if value in known else len(known))
+    return grid.methods.index(row.method), *order, row.backbone

@@ -1,0 +1,133 @@
+"""What a run is: trained on what, how, how well, and how to repeat it; also of a run that is not finished."""
+
+import json
+import math
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..methods.options import flag
+from ..training.run_files import checkpoint_folders, read_description
+from .config import RunConfig
+from .config_file import CONFIG, DESCRIPTION, read_config
+from .selection_file import SELECTION
+
+
+def describe_run(folder: Path) -> dict[str, Any]:
+    """Collect what the files of a run's folder say, without loading its weights.
+
+    Args:
+        folder: The run's folder.
+
+    Returns:
+        state, method, selection (None unless the method was chosen), data, classes, accuracy (None without test),
+        network, settings, versions and command.
+    """
+    if not folder.exists():
+        raise FileNotFoundError(f"{folder}: there is no such run folder")
+    if (folder / SELECTION).is_file() and not (folder / DESCRIPTION).is_file():
+        raise FileNotFoundError(
+            f"{folder} holds a run whose method is not chosen yet; go on by: sohot fit --out {folder} --resume"
+        )
+    if not (folder / DESCRIPTION).is_file():
+        raise FileNotFoundError(f"{folder} is not the folder of a run: it has no {DESCRIPTION}")
+    description = read_description(folder / DESCRIPTION)
+    report = read_report(folder)
+    newest = next(iter(checkpoint_folders(folder / "checkpoints")), None)
+    done = 0 if newest is None else int(newest.name.removeprefix("step-"))
+    try:
+        settings, steps = description["settings"], int(description["settings"]["steps"])
+        network, classes = description["config"]["network"], description["config"]["data"]["classes"]
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{folder} holds a run that was not made by `sohot fit`") from None
+    finished = report is not None and done >= steps
+    state = f"{done} of {steps} steps done; go on" if done < steps else f"trained, {steps} steps, but not tested; do so"
+    return {
+        "run": str(folder),
+        "state": f"finished, {steps} steps" if finished else f"{state} by: sohot fit --out {folder} --resume",
+        "step": done,
+        "method": settings["method"],
+        "data": report and report["data"],
+        "classes": classes,
+        "selection": report and report.get("selection"),
+        "accuracy": report and report["accuracy"],
+        "seconds": report and report["seconds"],
+        "network": network,
+        "settings": settings,
+        "versions": description["versions"],
+        "command": _command(folder),
+    }
+
+
+def _command(folder: Path) -> str:
+    """Give the command that repeats a run; its configuration file is the one thing it needs."""
+    if (folder / CONFIG).is_file():
+        return command(RunConfig.from_values(read_config(folder / CONFIG)), f"{folder}-again")
+    return f"sohot fit --config {folder / CONFIG} --out {folder}-again"
+
+
+if TYPE_CHECKING:  # a report is also read where nothing is trained
+    from ..methods.settings import FitSettings
+    from ..training.fitting import FitResult
+    from .run_data import RunData
+
+REPORT = "report.json"
+
+
+def read_report(folder: Path) -> dict[str, Any] | None:
+    """Read the report of a finished run; None if there is none."""
+    file = folder / REPORT
+    if not file.is_file():
+        return None
+    try:
+        report: dict[str, Any] = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged: {error}") from None
+    return report
+
+
+def command(config: RunConfig, out: str) -> str:
+    """Write the command that asks for a configuration; the method is always named, whatever the default.
+
+    >>> command(RunConfig(shots=3, leave_out=True), "again")
+    'sohot fit --shots 3 --leave-out --method means --out again'
+    """
+    words, changed = ["sohot", "fit"], config.changed()
+    asked = {name: value for name, value in config.stored().items() if name in changed or name == "method"}
+    for name, value in asked.items():
+        words.append(flag(name))
+        if value is not True:
+            words.append(",".join(map(str, value)) if isinstance(value, list) else str(value))
+    return shlex.join([*words, "--out", out])
+
+
+def make_report(
+    config: RunConfig,
+    data: "RunData",
+    settings: "FitSettings",
+    result: "FitResult",
+    accuracy: dict[str, Any] | None,
+    seconds: float,
+    selection: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Put together what is worth knowing of a finished run, as it fits into JSON."""
+    out = str(config.out)
+    return {
+        "run": out,
+        "method": settings.resolved_method().name,
+        "data": data.as_json(),
+        "settings": settings.as_json(),
+        "selection": selection,
+        "accuracy": accuracy,
+        "steps": result.steps,
+        "resumed_from": result.resumed_from,
+        "last_step": _finite(result.history[-1]) if result.history else None,
+        "training_seconds": result.seconds,
+        "seconds": seconds,
+        "command": command(config, f"{out}-again"),
+    }
+
+
+def _finite(record: dict[str, float]) -> dict[str, float | None]:
+    """Replace what JSON cannot hold."""
+    return {name: value if math.isfinite(value) else None for name, value in record.items()}

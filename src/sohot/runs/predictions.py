@@ -1,0 +1,156 @@
+"""Labels of images by a run, and as a CSV file that a spreadsheet may open without harm."""
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from .._files import write_atomically
+from ..data.decode import SUFFIXES, UnreadableImage, read_image
+from ..data.input_spec import InputSpec
+from ..data.names import natural_key, printable
+from ..data.transforms import to_tensor
+from ..data.walk import LeftOut
+from ..data.workers import default_workers
+from .loading import LoadedRun
+from .run_data import Progress
+
+BATCH = 32
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The likeliest classes of one image, with their probabilities, the likeliest first."""
+
+    file: Path
+    labels: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+
+def find_images(paths: Sequence[Path]) -> list[Path]:
+    """List the images that files and folders stand for; a folder with all that is below it.
+
+    A file is taken whatever its name. Links to folders are not followed, so there is no endless loop; hidden files are
+    passed over. What is given twice comes once.
+
+    Raises:
+        FileNotFoundError: There is no such file or folder.
+        ValueError: A folder holds no images.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            inside = list(_below(path))
+            if not inside:
+                raise ValueError(f"{printable(path)} holds no images")
+            found.update(dict.fromkeys(inside))
+        elif path.exists():
+            found[path] = None
+        else:
+            raise FileNotFoundError(f"{printable(path)}: there is no such file or folder")
+    return list(found)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted((name for name in folders if not name.startswith(".")), key=natural_key)
+        for name in sorted(files, key=natural_key):
+            if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."):
+                yield Path(place) / name
+
+
+def classify(
+    run: LoadedRun, files: Sequence[Path], top: int = 1, workers: int | None = None, progress: Progress | None = None
+) -> tuple[list[Prediction], list[LeftOut]]:
+    """Label images.
+
+    Args:
+        run: The run.
+        files: The image files.
+        top: How many of the likeliest classes to give.
+        workers: Threads that read images.
+        progress: Told how many images are done.
+
+    Returns:
+        The predictions in the order of the files, and the files that cannot be read, with the reason.
+    """
+    if not 1 <= top <= len(run.classes):
+        raise ValueError(f"--top must lie in 1 … {len(run.classes)}, the number of classes, got {top}")
+    device = next(run.model.parameters()).device
+    predictions: list[Prediction] = []
+    unreadable: list[LeftOut] = []
+    with ThreadPoolExecutor(workers or default_workers(), thread_name_prefix="sohot-load") as pool:
+        for first in range(0, len(files), BATCH):
+            chunk = files[first : first + BATCH]
+            read = list(zip(chunk, pool.map(lambda file: _read(file, run.input), chunk), strict=True))
+            unreadable += [LeftOut(file, found) for file, found in read if isinstance(found, str)]
+            whole = [(file, found) for file, found in read if isinstance(found, Tensor)]
+            if whole:
+                logits = run.model.predict(torch.stack([image for _, image in whole]).to(device))
+                predictions += _likeliest([file for file, _ in whole], logits, run.classes, top)
+            if progress is not None:
+                progress("labelling images", first + len(chunk), len(files))
+    return predictions, unreadable
+
+
+def _read(file: Path, spec: InputSpec) -> Tensor | str:
+    try:
+        return to_tensor(read_image(file, spec.channels, at_least=2 * spec.resize), spec)
+    except UnreadableImage as error:
+        return error.reason
+
+
+def _likeliest(files: Iterable[Path], logits: Tensor, classes: Sequence[str], top: int) -> list[Prediction]:
+    probabilities, places = logits.float().softmax(1).topk(top, dim=1)
+    return [
+        Prediction(file, tuple(classes[place] for place in row), tuple(values))
+        for file, row, values in zip(files, places.tolist(), probabilities.tolist(), strict=True)
+    ]
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
+    r"""Write predictions as CSV: file, label, probability, and label_2, probability_2, … for the next ones.
+
+    Names with commas, quotes or line breaks are quoted. A spreadsheet takes a cell that begins like a formula for one:
+    a file of such a name is written with ./ before it, a label with an apostrophe.
+
+    >>> print(predictions_csv([Prediction(Path("=a,b.png"), ("mug",), (0.75,))]), end="")
+    file,label,probability
+    "./=a,b.png",mug,0.750000
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    more = [name for place in range(2, top + 1) for name in (f"label_{place}", f"probability_{place}")]
+    writer.writerow(["file", "label", "probability", *more])
+    for one in predictions:
+        pairs = zip(one.labels, one.probabilities, strict=True)
+        cells = [cell for label, share in pairs for cell in (_safe(label, "'"), f"{share:.6f}")]
+        writer.writerow([_safe(printable(one.file), "./"), *cells])
+    return text.getvalue()
+
+
+def _safe(cell: str, before: str) -> str:
+    return before + cell if cell.startswith(_FORMULA) else cell
+
+
+def require_writable(file: Path) -> None:
+    """Check early that a file can be written there."""
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"--out {file}: its folder does not exist")
+    if file.is_dir():
+        raise ValueError(f"--out {file} is a folder")
+
+
+def write_predictions(file: Path, predictions: Sequence[Prediction], top: int = 1) -> None:
+    """Write predictions to a CSV file that is there whole or not at all."""
+    require_writable(file)
+    write_atomically(file, predictions_csv(predictions, top).encode())

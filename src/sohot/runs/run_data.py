@@ -1,0 +1,195 @@
+"""The images of a run: found in their folders, brought to the same classes, and divided in training and test."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..data.contents import content_keys
+from ..data.folders import ClassMismatchError, common_classes, scan_folder
+from ..data.labelled import LabelledImages
+from ..data.names import enumerate_words, printable
+from ..data.shots import short_classes, take_shots
+from ..data.walk import LeftOut
+from .config import RunConfig
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how many images are done, and of how many."""
+
+
+@dataclass
+class RunData:
+    """What a run trains and tests on.
+
+    Attributes:
+        source: Source images that train; None for a method that does not use them.
+        target: Target images that train; None for a method that does not use them.
+        test: Target images that test; None if nothing was left.
+        classes: Names of the classes.
+        left_out: Files and folders that were not used, with the reason.
+        notes: What else the user should know, a sentence each.
+    """
+
+    classes: tuple[str, ...]
+    source: LabelledImages | None
+    target: LabelledImages | None
+    test: LabelledImages | None
+    left_out: list[LeftOut] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Describe the data: classes, counts, what was left out and why."""
+        parts = {"source": self.source, "target": self.target, "test": self.test}
+        return {
+            "classes": list(self.classes),
+            **{
+                name: None
+                if images is None
+                else {"folder": str(images.root), "images": len(images), "per_class": images.counts()}
+                for name, images in parts.items()
+            },
+            "left_out": [{"path": printable(one.path), "reason": one.reason} for one in self.left_out],
+            "notes": self.notes,
+        }
+
+
+def gather(config: RunConfig, progress: Progress | None = None) -> RunData:
+    """Find the images that a configuration asks for.
+
+    Args:
+        config: Folders, shots and the method.
+        progress: Told how far the check of the images has come.
+
+    Raises:
+        FileNotFoundError: A folder is missing.
+        ValueError: A folder is missing or empty, classes differ, or a class has too few images.
+    """
+    return add_test(gather_training(config, progress), config, progress)
+
+
+def gather_training(config: RunConfig, progress: Progress | None = None) -> RunData:
+    """Find the images that train, and what --shots leaves of the target; the folder to test on is not looked at.
+
+    Args:
+        config: Folders, shots and the method.
+        progress: Told how far the check of the images has come.
+    """
+    method = config.settings().resolved_method()
+    left_out: list[LeftOut] = []
+    notes: list[str] = []
+    needs_source = method.uses_source or config.source is not None
+    source = _scan(config, config.source, "--source", left_out, progress) if needs_source else None
+    target = _scan(config, config.target, "--target", left_out, progress)
+    if source is not None:
+        source, target = _match(source, target, config.leave_out, notes)
+    if len(target.classes) < 2:
+        raise ValueError(f"there is one class alone ({target.classes[0]!r}): a classifier needs at least two")
+    train, rest = _divide(target, config, method.uses_target, notes)
+    if source is not None and config.source_shots is not None:
+        source = _limit(source, config.source_shots, config.seed, notes)
+    return RunData(
+        classes=target.classes,
+        source=source if method.uses_source else None,
+        target=train if method.uses_target else None,
+        test=rest,
+        left_out=left_out,
+        notes=notes,
+    )
+
+
+def add_test(data: RunData, config: RunConfig, progress: Progress | None = None) -> RunData:
+    """Find the images of --target-test, if there is one, and leave out of the test what trains.
+
+    Args:
+        data: What `gather_training` gave; it stays as it is.
+        config: The same configuration.
+        progress: Told how far the check of the images has come.
+    """
+    left_out, notes, test = [*data.left_out], [*data.notes], data.test
+    if config.target_test is not None:
+        found = _scan(config, config.target_test, "--target-test", left_out, progress)
+        test = _match_test(found, data.classes, config.leave_out, notes)
+    test = _unseen(test, [images for images in (data.source, data.target) if images is not None], notes)
+    return replace(data, test=test, left_out=left_out, notes=notes)
+
+
+def _scan(
+    config: RunConfig, folder: Path | None, option: str, left_out: list[LeftOut], progress: Progress | None
+) -> LabelledImages:
+    if folder is None:
+        raise ValueError(f"{option} is missing: give a folder that holds one folder of images per class")
+    report = None if progress is None else lambda done, of: progress(f"checking {option[2:]} images", done, of)
+    found = scan_folder(folder, on_progress=report, workers=config.workers or None)
+    left_out.extend(found.left_out)
+    return found.images
+
+
+def _match(
+    source: LabelledImages, target: LabelledImages, leave_out: bool, notes: list[str]
+) -> tuple[LabelledImages, LabelledImages]:
+    try:
+        matched = common_classes(source, target, leave_out)
+    except ClassMismatchError as error:
+        raise ValueError(str(error).replace("ask to leave them out", "leave them out with --leave-out")) from None
+    for domain, images in (("source", source), ("target", target)):
+        if lost := [name for name in images.classes if name not in matched[0].classes]:
+            notes.append(f"left out {len(lost)} classes that only the {domain} has: {enumerate_words(lost)}")
+    return matched
+
+
+def _match_test(test: LabelledImages, classes: tuple[str, ...], leave_out: bool, notes: list[str]) -> LabelledImages:
+    if unknown := [name for name in test.classes if name not in classes]:
+        named = enumerate_words(map(repr, unknown))
+        if not leave_out:
+            raise ValueError(f"classes to test on that were not trained: {named}; leave them out with --leave-out")
+        notes.append(f"left out {len(unknown)} classes of the test images that are not trained: {named}")
+    test = test.with_classes(classes)
+    if not len(test):
+        raise ValueError("none of the images to test on has a class that was trained")
+    return test
+
+
+def _divide(
+    target: LabelledImages, config: RunConfig, trains: bool, notes: list[str]
+) -> tuple[LabelledImages, LabelledImages | None]:
+    """Choose which target images train and which are left to test."""
+    if config.shots is not None:
+        train, rest = take_shots(target, config.shots, config.seed)
+        if not len(rest):
+            notes.append("all target images train: nothing was left to test on")
+        return train, rest if len(rest) else None
+    if config.target_test is not None:
+        return target, None
+    if not trains:
+        notes.append("the method does not learn from the target, so all target images test")
+        return target, target
+    notes.append("all target images train: nothing was left to test on (see --shots and --target-test)")
+    return target, None
+
+
+def _unseen(test: LabelledImages | None, trained: Sequence[LabelledImages], notes: list[str]) -> LabelledImages | None:
+    """Leave out test images that are byte-identical to one that trains: to know them again proves nothing."""
+    if test is None:
+        return None
+    *known, own = content_keys([*trained, test])
+    seen = {key for keys in known for key in keys}
+    rows = [row for row, key in enumerate(own) if key not in seen]
+    if copies := len(test) - len(rows):
+        rest = "" if rows else "; nothing was left to test on"
+        notes.append(f"left out of the test: {copies} images byte-identical to images that train{rest}")
+    return test.subset(rows) if rows else None
+
+
+def _limit(source: LabelledImages, shots: int, seed: int, notes: list[str]) -> LabelledImages:
+    if lacking := short_classes(source, shots):
+        named = enumerate_words(f"{name} ({count})" for name, count in lacking.items())
+        notes.append(f"{len(lacking)} source classes have fewer than {shots} images and give what they have: {named}")
+    return take_shots(source, shots, seed, short="take")[0]
+
+
+def digest_names(images: LabelledImages) -> str:
+    """Give a short text that changes with the names of the images or their classes."""
+    names = json.dumps([[images.name(row), images.labels[row]] for row in range(len(images))])
+    return hashlib.sha256(names.encode()).hexdigest()[:16]

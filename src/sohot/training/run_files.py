@@ -1,0 +1,108 @@
+"""Files of a run, without torch: held by one process, whole or not there, and what they tell without tensors."""
+
+import importlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .._files import sync_folder, to_json, write_atomically, write_bytes, write_json
+from .errors import CorruptCheckpoint, OtherVersion
+
+__all__ = [
+    "lock_folder",
+    "remove_folder",
+    "remove_leftovers",
+    "sync_folder",
+    "to_json",
+    "write_atomically",
+    "write_bytes",
+    "write_json",
+]
+
+
+def lock_folder(folder: Path) -> BinaryIO | None:
+    """Keep a folder for this process until the file returned is closed or the process ends, however it ends.
+
+    Raises:
+        BlockingIOError: Another process has it.
+    """
+    if os.name != "posix":
+        return None
+    fcntl = importlib.import_module("fcntl")
+    file = open(folder / ".lock", "wb")  # noqa: SIM115 - open as long as the lock is held
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise
+    except OSError:  # a file system without locks
+        file.close()
+        return None
+    return file
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder so that its name never stands for half of it."""
+    doomed = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    os.replace(folder, doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a process that was killed while writing has left in a folder."""
+    for pattern in (".*.tmp", ".*.old"):
+        for path in folder.glob(pattern):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+FORMAT = 1
+"""Number of the format; another one is refused."""
+
+_NAME = re.compile(r"step-(\d+)")
+
+
+def checkpoint_folders(root: Path) -> list[Path]:
+    """List the checkpoints in a folder, the newest first."""
+    if not root.is_dir():
+        return []
+    found = [(int(match[1]), path) for path in root.iterdir() if (match := _NAME.fullmatch(path.name))]
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def read_description(file: Path) -> dict[str, Any]:
+    """Read the JSON file of a checkpoint or a run and check its format."""
+    try:
+        description = json.loads(file.read_bytes())
+    except FileNotFoundError as error:
+        raise CorruptCheckpoint(f"{file.parent} is not complete: {file.name} is missing") from error
+    except (OSError, ValueError) as error:
+        raise CorruptCheckpoint(f"{file} cannot be read: {error}") from error
+    if not isinstance(description, dict) or "format" not in description:
+        raise CorruptCheckpoint(f"{file} is damaged: it does not tell its format")
+    if description["format"] != FORMAT:
+        version = description.get("versions", {}).get("sohot", "unknown")
+        raise OtherVersion(
+            f"{file.parent} was written by sohot {version} in format {description['format']}, "
+            f"this version reads format {FORMAT}: use that version, or start a new run in another folder"
+        )
+    return description
+
+
+def differences(before: Any, now: Any, name: str) -> Iterator[str]:
+    """Name what differs between two values of the kind JSON holds.
+
+    >>> list(differences({"lr": 0.1, "steps": 5}, {"lr": 0.2, "steps": 5}, "settings"))
+    ['settings.lr was 0.1, is 0.2']
+    """
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted({*before, *now}):
+            yield from differences(before.get(key), now.get(key), f"{name}.{key}")
+    elif before != now:
+        yield f"{name} was {before!r}, is {now!r}"

@@ -1,0 +1,336 @@
+"""SoHoTClassifier: laws over domains and orders of rows, kinds of input, and what is refused."""
+
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors.torch
+import scipy.sparse
+import torch
+from command_line import python_path
+from safetensors import safe_open
+from sklearn.base import clone
+from two_domains import two_domains
+
+import sohot
+from sohot import SoHoTClassifier
+from sohot.heads import domains as tables
+from sohot.methods import METHOD_NAMES, RIVAL_NAMES, HeadSettings
+
+DATA = two_domains()
+SOURCE, TARGET = DATA.sample_domain > 0, DATA.sample_domain < 0
+
+
+def fitted(method: str = "so", **params: Any) -> SoHoTClassifier:
+    params = {"steps": 25, "random_state": 0, **params}
+    return SoHoTClassifier(method, **params).fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
+
+
+def assert_same(one: SoHoTClassifier, other: SoHoTClassifier, tolerance: float = 1e-4) -> None:
+    np.testing.assert_allclose(one.predict_proba(DATA.test), other.predict_proba(DATA.test), atol=tolerance)
+
+
+def test_defaults_are_those_of_the_trainer() -> None:
+    assert SoHoTClassifier(random_state=0).settings() == HeadSettings()
+
+
+@pytest.mark.parametrize("method", [*METHOD_NAMES, *RIVAL_NAMES])
+def test_every_method_learns(method: str) -> None:
+    classifier = fitted(method, steps=60)
+    assert classifier.score(DATA.test, DATA.test_labels) > 0.6
+    assert len(classifier.history_["loss"]) == 60
+    assert classifier.history_["loss"][-1] < classifier.history_["loss"][0]
+
+
+@pytest.mark.parametrize("streams", ["shared", "separate"])
+@pytest.mark.parametrize("heads", ["shared", "coupled"])
+@pytest.mark.parametrize("hidden", [None, 4])
+def test_every_form_of_network_learns(streams: str, heads: str, hidden: int | None) -> None:
+    classifier = fitted(streams=streams, heads=heads, hidden=hidden, steps=60)
+    assert classifier.score(DATA.test, DATA.test_labels) > 0.6
+    assert classifier.score(DATA.X[SOURCE], DATA.y[SOURCE], sample_domain=1) > 0.9
+
+
+def test_numbers_of_rivals_reach_the_trainer() -> None:
+    params = {"rival_weight": 0.2, "margin": 3.0, "temperature": 0.5, "l2_sp": 0.1, "head_first": 0.25}
+    settings = fitted("ccsa", **params).fit_.settings
+    assert {name: getattr(settings, name) for name in params} == params
+    assert not np.allclose(fitted("dsne", margin=9.0).history_["loss"], fitted("dsne").history_["loss"])
+
+
+def test_careful_training_does_without_a_second_domain() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = SoHoTClassifier("lp-ft", head_first=1.0, steps=5).fit(DATA.X, DATA.y).fit_
+        assert not found.parameters["target.map"].any()
+        assert SoHoTClassifier("l2-sp", steps=5).fit(DATA.X, DATA.y).fit_.settings.l2_sp == 0.01
+        SoHoTClassifier("ccsa", steps=5).fit(DATA.X, DATA.y)
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    order = np.random.default_rng(1).permutation(len(DATA.y))
+    other = SoHoTClassifier(steps=25).fit(DATA.X[order], DATA.y[order], sample_domain=DATA.sample_domain[order])
+    assert_same(fitted(), other)
+
+
+def test_two_tables_are_the_same_as_one_with_domains() -> None:
+    other = SoHoTClassifier(steps=25).fit(
+        DATA.X[SOURCE], DATA.y[SOURCE], X_target=DATA.X[TARGET], y_target=DATA.y[TARGET]
+    )
+    assert_same(fitted(), other)
+
+
+def test_several_sources_are_pooled() -> None:
+    domains = np.where(SOURCE, np.arange(len(DATA.y)) % 3 + 1, -1)
+    assert_same(fitted(), SoHoTClassifier(steps=25).fit(DATA.X, DATA.y, sample_domain=domains))
+
+
+def test_a_large_offset_costs_nothing() -> None:
+    far = SoHoTClassifier(steps=25).fit(DATA.X + 1e6, DATA.y, sample_domain=DATA.sample_domain)
+    np.testing.assert_allclose(far.predict_proba(DATA.test + 1e6), fitted().predict_proba(DATA.test), atol=1e-4)
+
+
+def test_names_of_classes_do_not_matter() -> None:
+    names = np.array(["mug", "café", "a pen"])
+    other = SoHoTClassifier(steps=25).fit(DATA.X, names[DATA.y], sample_domain=DATA.sample_domain)
+    assert other.classes_.tolist() == ["a pen", "café", "mug"]
+    assert (other.predict(DATA.test) == names[fitted().predict(DATA.test)]).all()
+
+
+def test_methods_of_one_domain_do_not_see_the_other() -> None:
+    noise = DATA.X + 100 * np.random.default_rng(2).normal(size=DATA.X.shape)
+    for method, other in (("s", TARGET), ("t", SOURCE)):
+        changed = np.where(other[:, None], noise, DATA.X)
+        again = SoHoTClassifier(method, steps=25).fit(changed, DATA.y, sample_domain=DATA.sample_domain)
+        assert_same(fitted(method), again)
+
+
+def test_unlabelled_target_rows_are_left_out_with_a_warning() -> None:
+    X = np.concatenate([DATA.X, 50 + DATA.test])
+    y = np.concatenate([DATA.y, np.full(len(DATA.test), -1)])
+    domains = np.concatenate([DATA.sample_domain, np.full(len(DATA.test), -2)])
+    with pytest.warns(UserWarning, match="90 target rows have no label and are left out"):
+        found = SoHoTClassifier(steps=25).fit(X, y, sample_domain=domains)
+    assert_same(fitted(), found)
+
+
+def test_a_target_without_labels_leaves_the_source_with_a_warning() -> None:
+    y = np.where(TARGET, -1, DATA.y)
+    with pytest.warns(UserWarning, match="trained on the source alone"):
+        found = SoHoTClassifier(steps=25).fit(DATA.X, y, sample_domain=DATA.sample_domain)
+    plain = SoHoTClassifier(steps=25).fit(DATA.X[SOURCE], DATA.y[SOURCE])
+    assert_same(found, plain)
+    SoHoTClassifier("s", steps=2).fit(DATA.X, y, sample_domain=DATA.sample_domain)  # as asked for: no warning
+    with pytest.raises(ValueError, match="no target row has a label"):
+        SoHoTClassifier("t").fit(DATA.X, y, sample_domain=DATA.sample_domain)
+
+
+def test_a_source_that_is_missing_leaves_the_target_with_a_warning() -> None:
+    with pytest.warns(UserWarning, match="trained on the target alone"):
+        SoHoTClassifier(steps=2).fit(DATA.X[TARGET], DATA.y[TARGET], sample_domain=-1)
+    with pytest.raises(ValueError, match="there is no source row"):
+        SoHoTClassifier("s").fit(DATA.X[TARGET], DATA.y[TARGET], sample_domain=-1)
+
+
+def test_rows_go_through_the_stream_of_their_domain() -> None:
+    classifier = fitted(streams="separate", steps=60)
+    by_row = classifier.transform(DATA.X, sample_domain=DATA.sample_domain)
+    np.testing.assert_allclose(by_row[SOURCE], classifier.transform(DATA.X[SOURCE], sample_domain=3))
+    np.testing.assert_allclose(by_row[TARGET], classifier.transform(DATA.X[TARGET]))
+    assert not np.allclose(by_row[SOURCE], classifier.transform(DATA.X[SOURCE]), atol=1e-3)
+    for name in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+        call = getattr(classifier, name)
+        mixed = call(DATA.X, sample_domain=DATA.sample_domain)
+        np.testing.assert_array_equal(mixed[SOURCE], call(DATA.X[SOURCE], sample_domain=1))
+
+
+def test_domains_with_features_of_their_own() -> None:
+    """The heterogeneous case: other features, another number of them."""
+    turn = np.random.default_rng(3).normal(size=(6, 9))
+    classifier = SoHoTClassifier(streams="separate", steps=100).fit(
+        DATA.X[SOURCE], DATA.y[SOURCE], X_target=DATA.X[TARGET] @ turn, y_target=DATA.y[TARGET]
+    )
+    assert (classifier.n_features_in_, classifier.n_features_target_) == (6, 9)
+    assert classifier.score(DATA.test @ turn, DATA.test_labels) > 0.6
+    assert classifier.score(DATA.X[SOURCE], DATA.y[SOURCE], sample_domain=1) > 0.9
+    with pytest.raises(ValueError, match="X has 6 features, but TargetStream is expecting 9"):
+        classifier.predict(DATA.test)
+    assert len(classifier.predict((DATA.test @ turn).tolist(), sample_domain=-1)) == len(DATA.test)
+    with pytest.raises(ValueError, match="one domain at a time"):
+        classifier.predict(DATA.X, sample_domain=DATA.sample_domain)
+    with pytest.raises(ValueError, match="streams='separate'"):
+        SoHoTClassifier().fit(DATA.X[SOURCE], DATA.y[SOURCE], X_target=DATA.X[TARGET] @ turn, y_target=DATA.y[TARGET])
+
+
+def test_class_weights_are_told_by_term() -> None:
+    weights = fitted("so+to+zeta").class_weights_
+    assert weights is not None
+    assert list(weights) == ["means", "order2", "order3"]
+    assert all(one.shape == (3,) and (one >= 0).all() for one in weights.values())
+    assert fitted("so").class_weights_ is None
+
+
+def test_classes_of_one_row_and_of_one_domain_are_no_trouble() -> None:
+    rows = np.r_[np.flatnonzero(SOURCE & (DATA.y != 2)), np.flatnonzero(TARGET & (DATA.y != 1))[[0, 3]]]
+    classifier = SoHoTClassifier("so+to+fo+zeta", steps=20).fit(
+        DATA.X[rows], DATA.y[rows], sample_domain=DATA.sample_domain[rows]
+    )
+    assert classifier.classes_.tolist() == [0, 1, 2]
+    assert np.isfinite(classifier.predict_proba(DATA.test)).all()
+
+
+def test_the_seed_decides() -> None:
+    one, same, other = (fitted(hidden=5, random_state=seed) for seed in (1, np.int64(1), 2))
+    np.testing.assert_array_equal(one.predict_proba(DATA.test), same.predict_proba(DATA.test))
+    assert not np.allclose(one.predict_proba(DATA.test), other.predict_proba(DATA.test))
+    state = np.random.RandomState(0)
+    assert not np.array_equal(*(fitted(hidden=5, random_state=state).predict_proba(DATA.test) for _ in range(2)))
+
+
+def test_frames_and_sparse_matrices_are_tables_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame(DATA.X, columns=list("abcdef"))
+    classifier = SoHoTClassifier(steps=25).fit(frame, pd.Series(DATA.y), sample_domain=pd.Series(DATA.sample_domain))
+    assert classifier.feature_names_in_.tolist() == list("abcdef")
+    assert classifier.set_output(transform="pandas").transform(frame).columns[0] == "sohotclassifier0"
+    sparse = SoHoTClassifier(steps=25).fit(scipy.sparse.csr_array(DATA.X), DATA.y, sample_domain=DATA.sample_domain)
+    assert_same(sparse, fitted())
+    with pytest.raises(ValueError, match="feature names should match"):
+        classifier.predict(frame[list("fedcba")])
+    with pytest.raises(ValueError, match="feature names should match"):
+        SoHoTClassifier().fit(frame, DATA.y, X_target=frame[list("fedcba")], y_target=DATA.y)
+    monkeypatch.setattr(tables, "DENSE_LIMIT", 10)
+    with pytest.raises(ValueError, match="too many to make dense"):
+        SoHoTClassifier().fit(scipy.sparse.csr_array(DATA.X), DATA.y)
+
+
+def test_float32_comes_back_as_float32() -> None:
+    classifier = fitted()
+    narrow = DATA.test.astype(np.float32)
+    assert classifier.transform(narrow).dtype == np.float32
+    assert classifier.transform(DATA.test).dtype == np.float64
+
+
+@pytest.mark.parametrize("labels", [["mug", "café", "pen"], [3, 5, -1], [0.5 * 2, 2.0, 7.0]])
+def test_a_saved_classifier_comes_back(tmp_path: Path, labels: list[Any]) -> None:
+    y = np.array(labels)[DATA.y]
+    domains = None if -1 in labels else DATA.sample_domain
+    saved = SoHoTClassifier("so+zeta" if domains is not None else "so", steps=10, orders=(2, 3)).fit(DATA.X, y, domains)
+    saved.save(tmp_path / "model.safetensors")
+    loaded = SoHoTClassifier.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.predict(DATA.test), saved.predict(DATA.test))
+    np.testing.assert_array_equal(loaded.predict_proba(DATA.test), saved.predict_proba(DATA.test))
+    assert loaded.get_params() == saved.get_params()
+    assert loaded.classes_.dtype == saved.classes_.dtype
+    clone(loaded).fit(DATA.X, y, domains)
+    with pytest.raises(ValueError, match="X has 2 features"):
+        loaded.predict([[1.0, 2.0]])
+
+
+def test_files_of_versions_without_rivals_are_read(tmp_path: Path) -> None:
+    saved = fitted()
+    saved.save(tmp_path / "model.safetensors")
+    with safe_open(tmp_path / "model.safetensors", framework="pt") as stored:
+        metadata = stored.metadata()
+    content = json.loads(metadata["content"])
+    for table in (content["config"]["settings"], content["about"]["params"]):
+        for name in ("rival_weight", "margin", "temperature", "l2_sp", "head_first"):
+            del table[name]
+    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    safetensors.torch.save_file(tensors, tmp_path / "old", {**metadata, "content": json.dumps(content)})
+    assert_same(SoHoTClassifier.load(tmp_path / "old"), saved, 0.0)
+    assert SoHoTClassifier.load(tmp_path / "old").get_params() == saved.get_params()
+
+
+def test_a_saved_classifier_of_frames_with_their_own_columns_comes_back(tmp_path: Path) -> None:
+    source, target = pd.DataFrame(DATA.X, columns=list("abcdef")), pd.DataFrame(DATA.X[:, :4], columns=list("wxyz"))
+    saved = SoHoTClassifier(streams="separate", steps=5).fit(source, DATA.y, X_target=target, y_target=DATA.y)
+    saved.save(tmp_path / "model.safetensors")
+    loaded = SoHoTClassifier.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.predict(target), saved.predict(target))
+    np.testing.assert_array_equal(loaded.predict(source, sample_domain=1), saved.predict(source, sample_domain=1))
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(target[list("zyxw")])
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        SoHoTClassifier.load(tmp_path / "none")
+    (tmp_path / "text").write_text("no tensors")
+    with pytest.raises(ValueError, match="no classifier that sohot has saved"):
+        SoHoTClassifier.load(tmp_path / "text")
+    with pytest.raises(FileNotFoundError, match="folder does not exist"):
+        fitted(steps=1).save(tmp_path / "none" / "model")
+
+
+def test_joblib_brings_it_back(tmp_path: Path) -> None:
+    saved = fitted()
+    joblib.dump(saved, tmp_path / "model.joblib")
+    assert_same(joblib.load(tmp_path / "model.joblib"), saved, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        ({"method": "svm"}, "method must be one of"),
+        ({"sigma1": -1}, "sigma1 must be"),
+        ({"sigma1": (0.1, 0.2)}, "sigma1 must hold one number for each"),
+        ({"streams": "both"}, "streams must be one of"),
+        ({"steps": 0}, "steps must be an integer of at least 1"),
+        ({"estimator": "best"}, "estimator must be one of"),
+        ({"device": "toaster"}, "device must be"),
+        ({"method": "s+t", "orders": (2,)}, "needs a method that aligns"),
+    ],
+)
+def test_bad_parameters_end_in_a_sentence(params: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        SoHoTClassifier(**params).fit(DATA.X, DATA.y)
+
+
+def test_bad_calls_end_in_a_sentence() -> None:
+    with pytest.raises(ValueError, match="without X_target"):
+        SoHoTClassifier().fit(DATA.X, DATA.y, y_target=DATA.y)
+    with pytest.raises(ValueError, match="not both"):
+        SoHoTClassifier().fit(DATA.X, DATA.y, DATA.sample_domain, X_target=DATA.X, y_target=DATA.y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        SoHoTClassifier().fit(DATA.X, DATA.y, X_target=DATA.X, y_target=DATA.y[:3])
+    with pytest.raises(ValueError, match="one integer for each"):
+        fitted(steps=1).predict(DATA.test, sample_domain=[1, -1])
+    with pytest.raises(ValueError, match="NaN"):
+        fitted(steps=1).predict(np.full((1, 6), np.nan))
+
+
+def test_divergence_is_told() -> None:
+    with warnings.catch_warnings(), pytest.raises(sohot.training.Diverged, match="lower learning_rate"):
+        fitted(optimizer="sgd", learning_rate=1e12, steps=60)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_a_gpu_finds_the_same() -> None:
+    assert_same(fitted(), fitted(device="cuda"), 1e-3)
+
+
+def test_any_machine_has_an_automatic_device() -> None:
+    assert fitted(device="auto", steps=60).score(DATA.test, DATA.test_labels) > 0.6
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="no CUDA GPU"):
+            fitted(device="cuda")
+
+
+def test_lists_are_rows_too() -> None:
+    classifier = fitted(streams="separate")
+    assert classifier.predict(DATA.test[:2].tolist(), sample_domain=[1, -1]).shape == (2,)
+
+
+def test_the_names_are_there_without_a_heavy_import() -> None:
+    code = "import sys, sohot; assert 'SoHoTClassifier' in dir(sohot); print('sklearn' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], env=python_path(), capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "False"
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = sohot.Nothing

@@ -1,0 +1,140 @@
+"""Features in one file: what is written comes back, and other files are refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from command_line import make_domains
+
+from sohot.data import load_batch, scan_folder, take_shots
+from sohot.heads.extraction import extract, find_domains
+from sohot.heads.feature_file import FeatureSet, read_features, write_features
+from sohot.heads.feature_split import split_features, with_classes
+from sohot.networks import create_backbone
+
+
+def some_features(rows: int = 12, seed: int = 0, domain: str = "photos") -> FeatureSet:
+    labels = np.arange(rows) % 3
+    features = np.random.default_rng(seed).normal(size=(rows, 4)).astype(np.float32)
+    return FeatureSet(
+        features,
+        labels,
+        ("bike", "mug", "café"),
+        tuple(f"{label}/{row}.png" for row, label in enumerate(labels)),
+        tuple(f"{domain} {seed} {row}" for row in range(rows)),
+        np.zeros(rows, dtype=np.int64),
+        (domain,),
+        {"backbone": "tiny", "input": {"size": 8}},
+    )
+
+
+def test_what_is_written_comes_back(tmp_path: Path) -> None:
+    written = some_features()
+    write_features(tmp_path / "a.npz", written)
+    read = read_features(tmp_path / "a.npz")
+    for name in ("features", "labels", "domains"):
+        np.testing.assert_array_equal(getattr(read, name), getattr(written, name))
+    for name in ("classes", "files", "contents", "domain_names", "network"):
+        assert getattr(read, name) == getattr(written, name)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        read_features(tmp_path / "none.npz")
+    (tmp_path / "text.npz").write_text("no zip")
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    np.savez(tmp_path / "pickle.npz", format=np.array([{}], dtype=object))
+    write_features(tmp_path / "cut.npz", some_features())
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "cut.npz").read_bytes()[:900])
+    for name in ("text", "other", "pickle", "cut"):
+        with pytest.raises(ValueError, match=f"{name}.npz is no file of features"):
+            read_features(tmp_path / f"{name}.npz")
+
+
+def test_extraction_gives_what_the_network_gives(tmp_path: Path) -> None:
+    folder = make_domains(tmp_path).source
+    (folder / "red" / "broken.png").write_bytes(b"not an image")
+    torch.manual_seed(0)
+    backbone = create_backbone("small-cnn", size=16).eval()
+    domains, left_out = find_domains(folder)
+    found = extract(domains, backbone)
+    assert [one.path.name for one in left_out] == ["broken.png"]
+    assert found.domain_names == ("source",)
+    assert found.classes == ("blue", "green", "red")
+    images = scan_folder(folder).images
+    assert found.files == tuple(images.name(row) for row in range(len(images)))
+    with torch.no_grad():
+        expected = backbone(load_batch(images, range(len(images)), backbone.input))
+    np.testing.assert_allclose(found.features, expected.numpy(), atol=1e-6)
+    assert len(set(found.contents)) == len(found)
+    assert found.network["backbone"] == "small-cnn"
+
+
+def test_a_data_set_keeps_its_domains(tmp_path: Path) -> None:
+    make_domains(tmp_path)
+    torch.manual_seed(0)
+    domains, _ = find_domains(tmp_path, "domains")
+    found = extract(domains, create_backbone("small-cnn", size=16))
+    assert found.domain_names == ("source", "target", "test")
+    assert len(found.domain("target")) == 15
+    assert np.unique(found.domain("target").domains).tolist() == [1]
+    with pytest.raises(ValueError, match="there is no domain 'art'"):
+        found.domain("art")
+
+
+def test_nothing_both_trains_and_tests() -> None:
+    split = split_features(some_features(30), some_features(15, 1, "art"), shots=2)
+    assert len(split.target) == 6
+    assert split.test is not None
+    assert len(split.test) == 9
+    assert not set(split.target.contents) & set(split.test.contents)
+    assert np.bincount(split.target.labels).tolist() == [2, 2, 2]
+
+
+def test_a_copy_of_a_training_image_does_not_test() -> None:
+    target = some_features(15, 1)
+    test = replace(some_features(6, 2), contents=(*target.contents[:2], "new 1", "new 2", "new 3", "new 4"))
+    split = split_features(some_features(30), target, test)
+    assert split.test is not None
+    assert len(split.test) == 4
+    assert any("2 images byte-identical" in note for note in split.notes)
+
+
+def test_the_choice_is_that_of_the_images() -> None:
+    target = some_features(15, 1)
+    chosen, _ = take_shots(target.images(), 2, seed=5)
+    split = split_features(some_features(30), target, shots=2, seed=5)
+    names = {chosen.name(row) for row in range(len(chosen))}
+    assert set(split.target.files) == names
+
+
+def test_classes_meet_by_name_not_by_number() -> None:
+    turned = replace(some_features(9), classes=("mug", "café", "bike"))
+    same = with_classes(turned, ("bike", "café", "mug"))
+    assert (same.names() == turned.names()).all()
+    assert same.classes == ("bike", "café", "mug")
+
+
+def test_what_does_not_fit_ends_in_a_sentence() -> None:
+    source, target = some_features(12), some_features(12, 1)
+    other = replace(target, network={"backbone": "huge", "input": {"size": 8}})
+    with pytest.raises(
+        ValueError, match="different networks made the features of --source and --target: backbone 'tiny'"
+    ):
+        split_features(source, other)
+    assert split_features(source, other, any_network=True).test is None
+    with pytest.raises(ValueError, match="--target and --test"):
+        split_features(source, target, other, any_network=True)
+    with pytest.raises(ValueError, match="5 shots per class"):
+        split_features(source, target, shots=5)
+    renamed = replace(target, classes=("bike", "mug", "tea"))
+    with pytest.raises(ValueError, match="in the source 'café'; in the target 'tea'; leave them out"):
+        split_features(source, renamed)
+    assert split_features(source, renamed, leave_out=True).classes == ("bike", "mug")
+    with pytest.raises(ValueError, match="test on that were not trained: 'tea'"):
+        split_features(source, target, renamed)
+    with pytest.raises(ValueError, match="share 0 classes"):
+        split_features(source, replace(target, classes=("a", "b", "c")))

@@ -1,0 +1,54 @@
+import pytest
+
+from sohot.methods import METHOD_NAMES, method
+
+
+@pytest.mark.parametrize(
+    ("name", "domains", "orders", "scope", "weights"),
+    [
+        ("s", "s", (), None, None),
+        ("t", "t", (), None, None),
+        ("s+t", "st", (), None, None),
+        ("m", "st", (2,), "marginal", None),
+        ("so", "st", (2,), "class", None),
+        ("to", "st", (3,), "class", None),
+        ("fo", "st", (4,), "class", None),
+        ("so+zeta", "st", (2,), "class", "learned"),
+        ("to+zeta", "st", (3,), "class", "learned"),
+        ("so+to+zeta", "st", (2, 3), "class", "learned"),
+        ("so+to+fo+zeta", "st", (2, 3, 4), "class", "learned"),
+        ("so+fo", "st", (2, 4), "class", None),
+    ],
+)
+def test_each_method_is_what_its_name_says(name, domains, orders, scope, weights):
+    found = method(name)
+    assert found.name == name
+    assert (found.uses_source, found.uses_target) == ("s" in domains, "t" in domains)
+    assert (found.orders, found.scope, found.class_weights) == (orders, scope, weights)
+
+
+def test_all_names_of_the_paper_are_known():
+    assert [method(name).name for name in METHOD_NAMES] == list(METHOD_NAMES)
+
+
+@pytest.mark.parametrize(("written", "meant"), [("SO+ζ", "so+zeta"), ("to + so", "so+to"), ("T+S", "s+t")])
+def test_spelling_does_not_matter(written, meant):
+    assert method(written) == method(meant)
+
+
+def test_any_orders_by_option():
+    assert method("so+zeta", orders=[2, 5]).orders == (2, 5)
+    assert method("m", orders=(2, 3)).scope == "marginal"
+
+
+@pytest.mark.parametrize("name", ["", "so+so", "so+s", "zeta", "m+zeta", "so+zeta+zeta", "fourth"])
+def test_unknown_names_are_refused(name):
+    with pytest.raises(ValueError, match="method must be one of s, t,"):
+        method(name)
+
+
+def test_orders_need_a_method_that_aligns():
+    with pytest.raises(ValueError, match=r"orders=\(2,\) needs a method that aligns"):
+        method("s+t", orders=(2,))
+    with pytest.raises(ValueError, match="at least 2"):
+        method("so", orders=(1,))

@@ -1,0 +1,85 @@
+import pytest
+import torch
+from torch import nn
+
+from sohot._torchvision import import_torchvision
+from sohot.networks import create_backbone
+
+import_torchvision()
+timm = pytest.importorskip("timm")
+
+
+def build(name, size, stages):
+    backbone = create_backbone(f"timm:{name}", pretrained=False, size=size).eval()
+    assert len(backbone.stages) == stages
+    return backbone
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "stages"),
+    [
+        ("resnet18", 64, 9),
+        ("efficientnet_b0", 64, 20),
+        ("vit_tiny_patch16_224", 32, 13),
+        ("convnext_atto", 64, 16),
+        ("mobilenetv3_small_050", 64, 16),
+        ("eva02_tiny_patch14_224", 28, 1),
+    ],
+)
+def test_models_are_split_and_compute_the_same(name, size, stages):
+    torch.manual_seed(0)
+    backbone = build(name, size, stages)
+    settings = {"img_size": size} if "patch" in name else {}
+    torch.manual_seed(0)
+    whole = timm.create_model(name, num_classes=0, **settings).eval()
+    images = torch.randn(2, 3, size, size)
+    with torch.no_grad():
+        torch.testing.assert_close(backbone(images), whole(images), rtol=1e-4, atol=1e-5)
+    parameters = [id(parameter) for stage in backbone.stages for parameter in stage.parameters()]
+    assert len({*parameters}) == len(parameters)
+    state = backbone.state_dict()
+    assert len({tensor.data_ptr() for tensor in state.values() if tensor.numel()}) == len(state)
+
+
+def test_a_transformer_trains_its_last_two_blocks():
+    backbone = build("vit_tiny_patch16_224", 32, 13)
+    first = backbone.first_trainable["paper"]
+    assert [
+        type(stage[0] if isinstance(stage, nn.Sequential) else stage).__name__ for stage in backbone.stages[first:]
+    ] == ["Block", "Block"]
+
+
+def test_input_is_what_the_model_says():
+    spec = create_backbone("timm:vit_tiny_patch16_224", pretrained=False).input
+    assert (spec.size, spec.mean, spec.std, spec.interpolation) == (224, (0.5,) * 3, (0.5,) * 3, "bicubic")
+
+
+def test_weights_from_a_file_with_or_without_classifier(tmp_path):
+    torch.manual_seed(1)
+    whole = timm.create_model("resnet18").eval()
+    torch.save(whole.state_dict(), tmp_path / "resnet18.pth")
+    backbone = create_backbone("timm:resnet18", weights=tmp_path / "resnet18.pth", size=64).eval()
+    images = torch.randn(1, 3, 64, 64)
+    torch.testing.assert_close(backbone(images), whole.forward_head(whole.forward_features(images), pre_logits=True))
+    assert backbone.pretrained
+
+
+def test_unknown_names_get_a_hint():
+    with pytest.raises(ValueError, match=r"timm knows no model of the name 'resnet18x': perhaps .*resnet18"):
+        create_backbone("timm:resnet18x", pretrained=False)
+
+
+def test_a_failed_download_says_what_to_do(monkeypatch):
+    def fail(*_args, **_kwargs):
+        raise OSError("no route to host\nand more")
+
+    monkeypatch.setattr(timm, "create_model", fail)
+    with pytest.raises(
+        ConnectionError, match=r"timm:resnet18 .* \(no route to host\): give .*--weights FILE.*--from-scratch"
+    ):
+        create_backbone("timm:resnet18")
+
+
+def test_a_size_the_model_does_not_take_is_named():
+    with pytest.raises(ValueError, match="vit_tiny_patch16_224 does not take an image of 3 x 8 x 8: "):
+        create_backbone("timm:vit_tiny_patch16_224", pretrained=False, size=8)

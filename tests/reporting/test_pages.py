@@ -1,0 +1,363 @@
+"""Reports as text: what they say, what they never do, and that half a folder is enough."""
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from made_up_results import EVIL_CLASS, EVIL_ERROR, EVIL_FILE, make_experiment, make_run, result
+from PIL import Image
+
+from sohot.experiments import run_demo
+from sohot.experiments.cell import Cell
+from sohot.experiments.store import Store
+from sohot.methods import METHOD_NAMES, RIVAL_NAMES
+from sohot.reporting.pages import write_report
+from sohot.reporting.pages.blocks import Number, Page, Plot, Section, Table, Words
+from sohot.reporting.pages.experiment_folder import load_experiment
+from sohot.reporting.pages.run_images import choose_samples
+from sohot.reporting.pages.words import difference_in_words, method_in_words
+from sohot.reporting.pages.writing import render, script_json
+
+
+class Seen(HTMLParser):
+    """What a browser would make of a page: its elements, their attributes, its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.data: list[str] = []
+        self._inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag in ("script", "style"):
+            self._inside = tag
+
+    def handle_endtag(self, tag):
+        if tag == self._inside:
+            self._inside = ""
+
+    def handle_data(self, data):
+        if not self._inside:
+            self.words.append(data)
+        elif "@scalea" in data or '"layout"' in data[:100000]:
+            self.data.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def read(file: Path) -> Seen:
+    return Seen(file.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="module")
+def run_report(run: Path) -> Seen:
+    return read(write_report(run))
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_experiment(tmp_path_factory.mktemp("experiment") / "out", published="office-alexnet")
+
+
+@pytest.fixture(scope="module")
+def experiment_report(experiment: Path) -> Seen:
+    return read(write_report(experiment))
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    run_demo(folder, splits=2, steps=2, methods=["s+t", "so+zeta"])
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["run", "experiment"])
+def test_nothing_is_loaded_and_no_name_becomes_an_element(kind: str, request: pytest.FixtureRequest) -> None:
+    seen: Seen = request.getfixturevalue(f"{kind}_report")
+    for _, attributes in seen.elements:
+        assert not any(name.startswith("on") for name in attributes)
+        for name in ("src", "href", "action", "srcset", "data"):
+            assert (attributes.get(name) or "#").startswith(("data:", "#"))
+    assert len(seen.named("script")) == 4  # the figures, plotly.js, our own two
+    assert not [one for one in seen.named("img") if one.get("src") == "x"]
+    assert not {"iframe", "object", "embed", "form", "base"} & {name for name, _ in seen.elements}
+
+
+def test_the_policy_lets_nothing_in_but_what_the_page_brings(run_report: Seen) -> None:
+    policy = next(one["content"] for one in run_report.named("meta") if one.get("http-equiv"))
+    assert policy.startswith("default-src 'none'")
+    script = re.search(r"script-src ([^;]*)", policy).group(1)
+    assert re.fullmatch(r"('sha256-[A-Za-z0-9+/=]+' ?){3}", script)
+    assert "http" not in policy
+
+
+def test_a_run_tells_what_was_trained_how_well_and_how_to_repeat_it(run: Path, run_report: Seen) -> None:
+    text, report = run_report.text, json.loads((run / "report.json").read_text())
+    assert "A classifier of 3 classes on small-cnn" in text
+    assert "18 labelled images of the source (source) and 6 labelled images of the target (target)" in text
+    assert f"{100 * report['accuracy']['micro']:.1f} %" in text
+    assert "95 % interval" in text
+    assert report["command"] in text
+    titles = [
+        heading for heading in ("Accuracy by class", "Mistakes", "Samples", "Features", "Training") if heading in text
+    ]
+    assert len(titles) == 5
+    for words in ("Learned class weights", "Configuration", "version of torch", "head decay"):
+        assert words in text
+    levels = [int(name[1]) for name, _ in run_report.elements if re.fullmatch(r"h\d", name)]
+    assert levels[0] == 1
+    assert set(levels[1:]) == {2}
+
+
+def test_samples_are_small_pictures_with_words_for_them(run_report: Seen) -> None:
+    pictures = run_report.named("img")
+    assert pictures
+    assert all(one["src"].startswith("data:image/jpeg;base64,") and one["alt"] for one in pictures)
+    assert EVIL_CLASS in run_report.text
+    assert any(EVIL_FILE in one["alt"] for one in pictures)  # all 18 test images are shown
+
+
+def test_without_images_the_rest_is_told(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    config = tmp_path / "run" / "config.toml"
+    config.write_text(config.read_text().replace(str(run.parent), str(tmp_path / "gone")))
+    seen = read(write_report(tmp_path / "run"))
+    assert "The images of the run are not to be found any more" in seen.text
+    assert not seen.named("img")
+    assert "Accuracy by class" in seen.text
+    assert "Samples" not in read(write_report(tmp_path / "run", images=0)).text
+
+
+def test_changed_images_are_not_shown_as_unseen(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    (tmp_path / "source" / "mug" / "0.png").rename(tmp_path / "source" / "mug" / "new.png")
+    assert "The source images have changed since the run" in read(write_report(run)).text
+
+
+def test_a_run_under_way_says_so(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    for name in ("report.json", "log.csv"):
+        (tmp_path / "run" / name).unlink()
+    text = read(write_report(tmp_path / "run", images=0)).text
+    assert "not finished: trained, 6 steps, but not tested" in text
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    assert "0 of 6 steps done" in read(write_report(tmp_path / "run")).text
+
+
+def test_nothing_to_test_on(tmp_path: Path) -> None:
+    seen = read(write_report(make_run(tmp_path, shots=None, method="s+t")))
+    assert "No target images were left to test on" in seen.text
+    assert "Learned class weights" not in seen.text
+    assert "Features" in seen.text
+
+
+def test_a_demo_is_told_with_its_pictures(demo: Path) -> None:
+    seen = read(write_report(demo, demo / "page.html"))
+    assert (demo / "page.html").is_file()
+    assert [one["src"][:14] for one in seen.named("img")] == ["data:image/png"] * 3
+    for words in ("From printed to handwritten digits", "so+zeta", "ζ of each digit", "Every split"):
+        assert words in seen.text
+    assert "no command repeats it" in seen.text  # two steps are no option of the command
+
+
+def test_a_demo_whose_pictures_are_gone_or_whose_file_is_damaged(demo: Path, tmp_path: Path) -> None:
+    shutil.copytree(demo, tmp_path / "demo")
+    (tmp_path / "demo" / "zeta.png").unlink()
+    assert "zeta.png" in read(write_report(tmp_path / "demo")).text
+    for content, words in (
+        ("{", "is damaged"),
+        ("[]", "format 1"),
+        ('{"format": 1}', "is damaged"),
+        ('{"format": 2}', "format 1"),
+    ):
+        (tmp_path / "demo" / "demo.json").write_text(content)
+        with pytest.raises(ValueError, match=f"demo.json.*{words}"):
+            write_report(tmp_path / "demo")
+
+
+def test_an_experiment_says_what_is_more_than_chance(experiment_report: Seen) -> None:
+    text = experiment_report.text
+    assert re.search(r"so is better than s\+t: \+\d\.\d points over 4 splits, 95 % interval", text)
+    assert "not distinguishable" in text  # so+zeta
+    assert "no interval or p here is corrected for that" in text
+    assert "published" in text
+    assert "AlexNet" in text
+    assert EVIL_ERROR in text
+    assert "--retry-failed" in text
+    assert "sohot experiment" in text
+
+
+def test_experiments_that_have_hardly_begun(tmp_path: Path) -> None:
+    every = [
+        (method, shift, split) for method in ("s+t", "so", "so+zeta") for shift in ("A-W", "W-A") for split in (1, 2, 3)
+    ]
+    empty = make_experiment(tmp_path / "empty", splits=3, skip=frozenset(every))
+    text = read(write_report(empty)).text
+    assert "Nothing can be compared yet" in text
+    assert "0 of 18 results" in text
+    (empty / "results.sqlite").unlink()
+    assert "Nothing can be compared yet" in read(write_report(empty)).text
+    one = make_experiment(tmp_path / "one", splits=3, skip=frozenset(every[1:]))
+    text = read(write_report(one)).text
+    assert "1 of 18 results" in text
+    assert "1 accuracy by shift" in text
+    assert "± 0.0" not in text  # one split has no spread
+    pair = make_experiment(tmp_path / "pair", splits=1, shifts=("A-W",), methods=("s+t", "so"))
+    assert "one split says nothing about chance" in read(write_report(pair)).text
+    assert "Without s+t" in read(write_report(make_experiment(tmp_path / "lone", methods=("so",)))).text
+
+
+def test_figures_of_the_experiment_are_part_of_the_page(tmp_path: Path) -> None:
+    from PIL import Image
+
+    folder = make_experiment(tmp_path / "out", splits=1)
+    (folder / "figures").mkdir()
+    Image.new("RGB", (8, 8)).save(folder / "figures" / "curves.png")
+    (folder / "figures" / "huge.png").write_bytes(bytes(3_000_000))
+    seen = read(write_report(folder))
+    assert len(seen.named("img")) == 1
+    assert "huge.png" in seen.text
+
+
+def test_the_page_is_small_but_for_plotly(run: Path, experiment: Path) -> None:
+    from plotly.offline import get_plotlyjs
+
+    for folder in (run, experiment):
+        assert write_report(folder).stat().st_size - len(get_plotlyjs().encode()) < 3_000_000
+
+
+def test_data_inside_a_script_cannot_leave_it() -> None:
+    evil = "</script><script>alert(1)</script><!--"
+    assert "<" not in script_json([evil])
+    assert json.loads(script_json([evil])) == [evil]
+    page = Page(evil, "run", [evil], [], [Section(evil, [Words(evil), Table(evil, [evil], [[evil]])])])
+    seen = Seen(render(page))
+    assert len(seen.named("script")) == 2
+    assert seen.text.count(evil) >= 6
+    plot = Plot({"data": [{"name": evil}], "layout": {}}, evil, evil)
+    assert len(Seen(render(Page("t", "run", [], [], [Section("s", [plot, plot])]))).named("script")) == 4
+
+
+def test_columns_of_numbers_carry_their_values() -> None:
+    rows = [["a", Number("9.5 ± 1", 9.5)], ["b", Number("–", None)]]
+    text = render(Page("t", "run", [], [], [Section("s", [Table("c", ["name", "value"], rows)])]))
+    assert 'data-value="9.5"' in text
+    assert 'data-value=""' in text
+
+
+@pytest.mark.parametrize(("most", "wrong", "right"), [(4, 2, 2), (10, 3, 7), (0, 0, 0), (12, 3, 9)])
+def test_half_of_the_samples_are_wrong_ones_if_there_are_as_many(most: int, wrong: int, right: int) -> None:
+    from sohot.reporting.pages.run_images import Sample
+
+    samples = [Sample(row, "mug", "mug" if row % 4 else "pen", 0.5) for row in range(12)]
+    chosen = choose_samples(samples, most)
+    assert [sum(not one.right for one in chosen), sum(one.right for one in chosen)] == [wrong, right]
+    assert len({one.row for one in chosen}) == len(chosen)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (-0.5, 1.5, "not distinguishable"),
+        (0.0, 1.0, "not distinguishable"),
+        (0.1, 0.9, "so is better"),
+        (-0.9, -0.1, "so is worse"),
+    ],
+)
+def test_an_interval_that_holds_zero_is_no_difference(low: float, high: float, words: str) -> None:
+    difference = {"mean": (low + high) / 2, "low": low, "high": high, "p_t": 0.03, "pairs": 6}
+    assert words in difference_in_words("so", "s+t", difference)
+
+
+def test_bad_arguments_are_named(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="missing: there is no such folder"):
+        write_report(tmp_path / "missing")
+    with pytest.raises(ValueError, match="holds neither a run"):
+        write_report(tmp_path)
+    with pytest.raises(IsADirectoryError, match="out must be a file"):
+        write_report(run, tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"the folder of .* does not exist"):
+        write_report(run, tmp_path / "no" / "page.html")
+    with pytest.raises(ValueError, match="images must be an integer of at least 0, got -1"):
+        write_report(run, images=-1)
+    (tmp_path / "results.sqlite").write_bytes(b"")
+    with pytest.raises(FileNotFoundError, match=r"it has no grid\.toml"):
+        write_report(tmp_path)
+
+
+def test_a_failed_write_leaves_what_was_there(
+    experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "page.html").write_text("before")
+    monkeypatch.setattr("sohot.reporting.pages.writing.render", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_report(experiment, tmp_path / "page.html")
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
+    assert (tmp_path / "page.html").read_text() == "before"
+
+
+def test_what_is_varied_is_drawn_and_counted(tmp_path: Path) -> None:
+    folder = make_experiment(tmp_path / "out", splits=2, vary={"sigma1": [0.01, 0.1, 1.0]}, methods=("s+t", "so"))
+    experiment = load_experiment(folder)
+    assert experiment.progress() == (8, 0, 2 * 2 * (1 + 3))  # s+t ignores sigma1
+    assert "8 of 16 results" in read(write_report(folder)).text
+    with Store(folder / "results.sqlite") as store:
+        for value in (0.01, 1.0):
+            for shift in ("A-W", "W-A"):
+                cell = Cell("office31", shift, 1, "so", "lite0", settings={"sigma1": value})
+                store.claim(cell)
+                store.finish(
+                    cell, {**result(160, "so"), "chosen": {"settings": {"lr": 0.1}, "score": 0.5, "trials": 4}}
+                )
+    text = read(write_report(folder)).text
+    assert "Accuracy against sigma1" in text
+    assert "lr = 0.1" in text
+
+
+def test_the_cost_of_the_kernel_form_is_told(tmp_path: Path) -> None:
+    rows = [
+        {"order": 2, "features": size, "stated": None, "formula": size / 8, "measured": size / 9, "gram_seconds": 1e-3}
+        | {"explicit_seconds": 1e-3 * size / 9}
+        for size in (64, 128)
+    ]
+    formula = {"order": 2, "features": 4096, "stated": 52, "formula": 52.3, "measured": None}
+    rows.append({**formula, "gram_seconds": None, "explicit_seconds": None})
+    content = {"name": "complexity", "title": "Costs", "source": 20, "target": 3, "rows": rows, "versions": {}}
+    (tmp_path / "table.json").write_text(json.dumps(content))
+    text = read(write_report(tmp_path)).text
+    assert "14 ×" in text
+    assert "sohot experiment complexity" in text
+    (tmp_path / "table.json").write_text("{")
+    with pytest.raises(ValueError, match=r"table\.json is damaged"):
+        write_report(tmp_path)
+
+
+def test_no_id_stands_twice(tmp_path):
+    experiment = make_experiment(tmp_path / "experiment")
+    (experiment / "figures").mkdir()
+    Image.new("RGB", (4, 4)).save(experiment / "figures" / "figures.png")
+    page = write_report(experiment).read_text(encoding="utf-8")
+    ids = [found for _, attributes in Seen(page).elements if (found := attributes.get("id"))]
+    assert "figures" in ids
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *RIVAL_NAMES])
+def test_every_method_can_be_said_in_words(name):
+    assert "trained on" in method_in_words(name)

@@ -1,0 +1,223 @@
+"""Reports in a real browser: nothing fails, nothing is fetched, tables sort, plots answer, phones and the dark work."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_results import EVIL_CLASS, EVIL_ERROR, EVIL_FILE, make_experiment, make_run
+from PIL import Image
+
+from sohot.reporting.pages import write_report
+
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+PHONE, DESK = {"width": 375, "height": 800}, {"width": 1200, "height": 900}
+
+
+def need(found: Any, what: str) -> Any:
+    """Skip where a tool is missing; on the build machine that is a failure."""
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail(f"{what} is missing, and CI must run this test")
+        pytest.skip(f"needs {what}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        sync_playwright = None
+    start = need(sync_playwright, "playwright")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = need(next((path for name in names if (path := shutil.which(name))), None), "Chromium")
+    with start() as playwright:
+        opened = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("reports")
+    experiment = make_experiment(root / "experiment", published="office-alexnet")
+    (experiment / "figures").mkdir(exist_ok=True)
+    Image.new("RGB", (40, 30), "white").save(experiment / "figures" / "curves-A-W.png")
+    return {"run": write_report(make_run(root)), "experiment": write_report(experiment)}
+
+
+@dataclass
+class Opened:
+    """A page and all that it said or asked for."""
+
+    page: Any
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def load(browser: Any, reports: dict[str, Path]) -> Iterator[Any]:
+    contexts = []
+
+    def opened(name: str, size: dict[str, int] = DESK, scheme: str = "light") -> Opened:
+        contexts.append(browser.new_context(viewport=size, color_scheme=scheme))
+        page = contexts[-1].new_page()
+        found = Opened(page)
+        page.on("console", lambda message: found.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: found.said.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (found.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: found.asked.append(request.url))
+        page.set_default_timeout(90_000)  # of a machine that has much else to do
+        page.goto(reports[name].as_uri())
+        page.wait_for_selector(f"html[data-drawn={scheme}]")
+        return found
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("run", [EVIL_CLASS, EVIL_FILE]), ("experiment", [EVIL_CLASS[:15], EVIL_ERROR])]
+)
+def test_it_loads_without_a_word_or_the_network_and_names_that_are_html_are_shown(
+    load: Any, reports: dict[str, Path], name: str, words: list[str]
+) -> None:
+    opened = load(name)
+    opened.page.emulate_media(media="print")
+    opened.page.emulate_media(media="screen")
+    opened.page.mouse.wheel(0, 20000)
+    text = opened.page.evaluate("document.body.textContent")
+    assert all(one in text for one in words)
+    assert opened.page.locator("img[src=x]").count() == 0
+    assert opened.page.locator("script").count() == 4
+    drawn, wanted = (opened.page.locator(css).count() for css in (".plot .main-svg:first-child", ".plot"))
+    assert drawn == wanted > 3
+    assert [url for url in opened.asked if not url.startswith(("data:", "blob:"))] == [reports[name].as_uri()]
+    assert opened.said == []
+
+
+def column(page: Any, table: int, place: int) -> list[str]:
+    cells = page.locator("table.sorts").nth(table).locator(f"tbody tr > :nth-child({place})")
+    return [text.strip() for text in cells.all_inner_texts()]
+
+
+def values(texts: list[str]) -> list[float]:
+    """Read the numbers of a column, and check that what is missing stands last."""
+    missing = [text == "–" for text in texts]
+    assert missing == sorted(missing)
+    return [float(text.split(" ")[0].replace("−", "-")) for text in texts if text != "–"]
+
+
+def test_tables_sort_by_click_and_by_key(load: Any) -> None:
+    page = load("experiment").page
+    heads = page.locator("table.sorts").first.locator("thead th")
+    place = heads.all_inner_texts().index("A-W") + 1
+    head = heads.nth(place - 1)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    found = values(column(page, 0, place))
+    assert found == sorted(found, reverse=True)
+    assert len(set(found)) > 5
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert values(column(page, 0, place)) == sorted(found)
+    first = heads.first
+    first.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert first.get_attribute("aria-sort") == "ascending"
+    assert head.get_attribute("aria-sort") is None
+    names = [name.lower() for name in column(page, 0, 1)]
+    assert names[0] <= names[1] <= names[-1]
+    heads = page.locator("table.sorts").nth(1).locator("thead th")  # with negative numbers
+    place = heads.all_inner_texts().index("from") + 1
+    heads.nth(place - 1).locator("button").click()
+    found = values(column(page, 1, place))
+    assert found == sorted(found, reverse=True)
+    assert found[-1] < 0 < found[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "words"), [("run", "Which class is taken", "taken for"), ("experiment", "Every split", "split ")]
+)
+def test_plots_answer_to_the_mouse(load: Any, name: str, title: str, words: str) -> None:
+    page = load(name).page
+    box = page.locator(".plot-box", has_text=title).first
+    box.scroll_into_view_if_needed()
+    if name == "run":
+        box.locator(".nsewdrag").first.hover()
+    else:
+        box.locator(".scatterlayer path.point").first.hover(force=True)
+    label = page.locator(".hoverlayer .hovertext")
+    label.first.wait_for(state="attached")
+    assert words in label.first.text_content()
+
+
+@pytest.mark.parametrize("name", ["run", "experiment"])
+def test_a_phone_scrolls_down_alone(load: Any, name: str) -> None:
+    page = load(name, PHONE).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    wide = page.evaluate(
+        "[...document.querySelectorAll('main *')].filter(one => !one.closest('.scroll') && "
+        "one.getBoundingClientRect().right > 376).map(one => one.outerHTML.slice(0, 80))"
+    )
+    assert wide == []
+    assert float(page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)")) >= 15
+    widest = page.evaluate("Math.max(...[...document.querySelectorAll('.plot-box')].map(one => one.offsetWidth))")
+    assert widest <= 375
+
+
+def brightness(colour: str) -> float:
+    """Relative luminance of a colour as the browser writes it, `rgb(1, 2, 3)`."""
+    parts = [float(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((brightness(one), brightness(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_dark_is_dark_and_readable_and_plots_follow_at_once(load: Any) -> None:
+    opened = load("experiment")
+    page, grounds = opened.page, {}
+    look = "css => (style => [style.color, style.fill])(getComputedStyle(document.querySelector(css)))"
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_selector(f"html[data-drawn={scheme}]")
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        for css in (".lead", ".kind", "nav a", ".described", "tbody td", "caption", "thead button"):
+            assert contrast(page.evaluate(look, css)[0], ground) >= 4.5, (scheme, css)
+        assert contrast(page.evaluate(look, ".plot .xtick text")[1], ground) >= 4.5, scheme
+        grounds[scheme] = brightness(ground)
+    assert grounds["dark"] < 0.05 < 0.9 < grounds["light"]
+    assert opened.said == []
+
+
+def test_a_script_that_slipped_in_would_not_run(load: Any) -> None:
+    opened = load("run")
+    opened.page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hit = 1\">')")
+    opened.page.evaluate(
+        "const one = document.createElement('script'); one.textContent = 'window.hit = 2'; document.body.append(one)"
+    )
+    opened.page.wait_for_timeout(200)
+    assert opened.page.evaluate("window.hit") is None
+    assert any("Content Security Policy" in words for words in opened.said)
+
+
+def test_without_scripts_it_is_still_told(browser: Any, reports: dict[str, Path]) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(reports["run"].as_uri())
+    assert page.get_by_text("Scripts are off").is_visible()
+    assert page.get_by_text("Confusion matrix of 3 classes").is_visible()
+    assert page.locator("table.sorts").first.is_visible()
+    context.close()

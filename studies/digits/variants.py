@@ -1,14 +1,14 @@
-"""Variants of the loss of `so`, compared with it on the digits: does changing one thing in it help?
+"""Compare variants of the loss of `so` with it on the digits: does changing one thing help?
 
     python studies/digits/variants.py --splits 200-205 --out digits-variants.md [--store FILE.jsonl] [--only NAME,…]
 
 Trains on the development half of the handwritten digits and tests on the rest of that half. The half that `sohot demo`
-tests on is never touched, so that these comparisons choose nothing that the demo reports. In a split all variants have
-the same images, the same first weights and the same batches, so that differences are paired. Every training is kept in
-the store (by default beside the table); a run that was stopped goes on from there. It knows variants by name: remove it
-after changing one.
+tests on is never touched, so these comparisons choose nothing that the demo reports. Within a split all variants have
+the same images, initial weights and batches, so differences are paired. Every training is recorded in the store (by
+default next to the table); a stopped run continues from there. The store identifies variants by name: delete it after
+changing one.
 
-Each variant has one setting, the best of the few that were tried on splits 0-7; what came of it stands in
+Each variant has one setting, the best of the few tried on splits 0-7. The results are in
 docs/results/digits-variants.md.
 """
 
@@ -40,7 +40,7 @@ from sohot.training import Diverged, objective
 
 HALF = "development"
 BASELINES = ("so", "s+t")
-"""What every variant is compared with."""
+"""Every variant is compared with these."""
 
 Accuracies = Mapping[str, Mapping[int, float]]
 """In per cent, by variant and split."""
@@ -49,14 +49,14 @@ Accuracies = Mapping[str, Mapping[int, float]]
 class Plain(RivalLoss):
     """The loss of `so` written out for balanced batches; each class below changes one thing in it.
 
-    Its features are divided by the same constant as those of `so`, so that σ means the same.
+    Features are divided by the same constant as in `so`, so that σ has the same meaning.
     """
 
     def __init__(self, sigma: float = SIGMA) -> None:
         super().__init__(NUM_CLASSES, weight=sigma, feature_scale="initial", check_values=False)
 
     def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:
-        """Add the distances of means and of scatters."""
+        """Add the distances between means and between scatters."""
         blocks = _by_class(source, source_labels), _by_class(target, target_labels)
         return self.means(*blocks) + self.scatters(*blocks)
 
@@ -70,7 +70,7 @@ class Plain(RivalLoss):
 
 
 class Relative(Plain):
-    """Distances as shares of the sizes they compare: shrinking all features no longer lowers the loss."""
+    """Distances relative to the sizes compared: shrinking all features no longer lowers the loss."""
 
     def means(self, source: Tensor, target: Tensor) -> Tensor:
         """Divide by the spread of both domains."""
@@ -85,7 +85,7 @@ class Relative(Plain):
 
 
 class Pooled(Plain):
-    """One scatter for each domain, averaged over the classes: three rows know little of a class's own."""
+    """One scatter per domain, averaged over the classes: three rows say little about the scatter of one class."""
 
     def scatters(self, source: Tensor, target: Tensor) -> Tensor:
         """Compare the averages."""
@@ -93,18 +93,18 @@ class Pooled(Plain):
 
 
 class Shrunk(Plain):
-    """Target scatters moved a part of the way to their average over the classes, for the same reason."""
+    """Target scatters moved part of the way to their average over the classes, for the same reason."""
 
     share = 0.3
 
     def scatters(self, source: Tensor, target: Tensor) -> Tensor:
-        """Compare with the moved ones."""
+        """Compare with the moved scatters."""
         own = _scatters(target)
         return (_scatters(source) - own.lerp(own.mean(0, keepdim=True), self.share)).square().sum((1, 2)).mean()
 
 
 class Scheduled(Plain):
-    """A weight that changes in training: full alignment may be of use late, or early, only."""
+    """A weight that changes during training: full alignment may help only late, or only early."""
 
     def __init__(self, strength: Callable[[float], float]) -> None:
         super().__init__()
@@ -112,15 +112,15 @@ class Scheduled(Plain):
         self.step = 0
 
     def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:
-        """Multiply by the strength at this share of the training."""
+        """Multiply by the strength at this point of the training."""
         self.step += 1
         return self.strength(self.step / STEPS) * super().compute(source, source_labels, target, target_labels)
 
 
 class Rooted(Plain):
-    """Orders 2, 3 and 4, each distance under the root of its order: all then grow alike with the features.
+    """Orders 2, 3 and 4, with the root of its order taken of each distance: all then grow alike with the features.
 
-    The weights of the orders add up to 1; they are equal, or learned.
+    The weights of the orders sum to 1; they are equal or learned.
     """
 
     orders = (2, 3, 4)
@@ -130,7 +130,7 @@ class Rooted(Plain):
         self.raw = nn.Parameter(torch.zeros(len(self.orders)), requires_grad=learned)
 
     def scatters(self, source: Tensor, target: Tensor) -> Tensor:
-        """Compare by signed sums of powers of the Gram matrix: a tensor of order 4 is too large to build."""
+        """Compare through signed sums of powers of the Gram matrix: a tensor of order 4 is too large to build."""
         rows, n, m = torch.cat([_centred(source), _centred(target)], dim=1).double(), source.shape[1], target.shape[1]
         signs = torch.tensor([1 / n] * n + [-1 / m] * m, dtype=rows.dtype)
         gram, pairs = rows @ rows.mT, torch.outer(signs, signs)
@@ -140,7 +140,7 @@ class Rooted(Plain):
 
 
 class Normed(ScatterAlignment):
-    """Features of length 1 for the alignment (not for the classifier), so that they have a bound."""
+    """Features normalised to length 1 for the alignment (not for the classifier), so that they are bounded."""
 
     def forward(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor, **more: Any) -> Any:
         """Align the directions."""
@@ -148,7 +148,7 @@ class Normed(ScatterAlignment):
 
 
 def _by_class(rows: Tensor, labels: Tensor) -> Tensor:
-    """Bring the rows of a balanced batch into the shape (classes, n, d)."""
+    """Reshape the rows of a balanced batch to (classes, n, d)."""
     return rows[labels.argsort(stable=True)].view(NUM_CLASSES, -1, rows.shape[1])
 
 
@@ -163,12 +163,12 @@ def _scatters(rows: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Variant:
-    """What is trained: a method as the demo trains it, but for what is changed."""
+    """A method as the demo trains it, except for the stated change."""
 
     about: str
     method: str = "so"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    loss: Callable[[], nn.Module] | None = None  # where it is not the method's own
+    loss: Callable[[], nn.Module] | None = None  # replaces the method's own loss
     network: Mapping[str, str] = field(default_factory=dict)  # for `new_model`
 
 
@@ -181,40 +181,40 @@ _WEAKER = {"sigma": SIGMA / 10}
 
 VARIANTS = {
     "s+t": Variant("nothing aligned", "s+t"),
-    "so": Variant("class means and scatters of order 2 aligned"),
+    "so": Variant("class means and order-2 scatters aligned"),
     "so+zeta": Variant("the same, class weights learned", "so+zeta"),
     "m": Variant("whole domains aligned", "m"),
-    "means": Variant("class means alone aligned", "means"),
-    "variance": Variant("spread of classes penalised, nothing aligned", "variance"),
-    "written-out": Variant("`so` by other formulas, equal but for rounding", loss=Plain),
-    "scatter-alone": Variant("scatters without means, σ 0.001", settings={"sigma2": 0.0}),
-    "closed-form": Variant("best class weights in each step, α 0.1", loss=_CLOSED_FORM),
+    "means": Variant("only class means aligned", "means"),
+    "variance": Variant("class spread penalised, nothing aligned", "variance"),
+    "written-out": Variant("`so` by other formulas, equal up to rounding", loss=Plain),
+    "scatter-alone": Variant("scatters but no means, σ 0.001", settings={"sigma2": 0.0}),
+    "closed-form": Variant("optimal class weights in each step, α 0.1", loss=_CLOSED_FORM),
     "pooled": Variant("one scatter per domain, σ 0.001", loss=Pooled),
-    "shrunk": Variant("target scatters 30 % towards their average, σ 0.001", loss=Shrunk),
-    "rooted": Variant("orders 2, 3, 4 under roots, σ 0.001", loss=Rooted),
-    "learned-orders": Variant("the same, weights of orders learned, σ 0.01", loss=partial(Rooted, 0.01, True)),
+    "shrunk": Variant("target scatters moved 30 % towards their average, σ 0.001", loss=Shrunk),
+    "rooted": Variant("roots of orders 2, 3, 4, σ 0.001", loss=Rooted),
+    "learned-orders": Variant("the same with learned order weights, σ 0.01", loss=partial(Rooted, 0.01, True)),
     "warm-up": Variant("weight rises over 30 % of the steps to σ 0.001", loss=_RISING),
     "decay": Variant("weight falls from σ 0.001 to 0", loss=_FALLING),
     "after-relu": Variant("features after the ReLU, σ 0.0001", settings=_WEAKER, network={"tap": "after-relu"}),
     "separate": Variant("one stream per domain, σ 0.0001", settings=_WEAKER, network={"streams": "separate"}),
-    "normed": Variant("features of length 1, σ 0.1", loss=_NORMED),
+    "normed": Variant("features normalised to length 1, σ 0.1", loss=_NORMED),
     "normed-unbiased": Variant("the same, unbiased estimator", loss=partial(_NORMED, estimator="unbiased")),
     "unbiased": Variant("unbiased estimator, running scale, σ 0.001", settings=_UNBIASED),
-    "relative": Variant("distances relative to the sizes, σ 0.03", loss=partial(Relative, 0.03)),
+    "relative": Variant("distances relative to the sizes compared, σ 0.03", loss=partial(Relative, 0.03)),
 }
 
 
 def aligning_by(loss: nn.Module) -> AbstractContextManager[Any]:
-    """Let `fit` train with this loss in place of the method's, as long as the context lasts.
+    """Make `fit` train with this loss instead of the method's while the context is open.
 
-    `fit` takes the name of a method and no loss, so that settings alone tell what a stored run is. As these variants
-    shall not become methods, the one function that builds the loss is replaced meanwhile.
+    `fit` takes the name of a method, not a loss, so that the settings alone identify a stored run. These variants are
+    not meant to become methods, so the one function that builds the loss is replaced temporarily.
     """
     return patch.object(objective, "make_alignment", lambda *_: loss)
 
 
 def train(variant: Variant, split: int, **changes: Any) -> float:
-    """Train on a split of the development half and give the accuracy in per cent; chance where training diverges."""
+    """Train on a split of the development half; return the accuracy in per cent, or chance if training diverges."""
     settings = settings_for(variant.method, **{"seed": split, **variant.settings, **changes})
     with nullcontext() if variant.loss is None else aligning_by(variant.loss()):
         try:
@@ -224,8 +224,8 @@ def train(variant: Variant, split: int, **changes: Any) -> float:
 
 
 def table(found: Accuracies) -> list[str]:
-    """Lay out accuracies (population standard deviation) and paired differences (standard error) as Markdown."""
-    titles = ["variant", "", "accuracy", "difference to `so`", "p", "difference to `s+t`", "p", "splits"]
+    """Format accuracies (population standard deviation) and paired differences (standard error) as Markdown."""
+    titles = ["variant", "", "accuracy", "difference from `so`", "p", "difference from `s+t`", "p", "splits"]
     lines = [f"| {' | '.join(titles)} |", "| --- | --- |" + " ---: |" * 6]
     for name, values in found.items():
         if (whole := summarise(list(values.values()))) is None:
@@ -248,20 +248,20 @@ def _difference(values: Mapping[int, float], baseline: Mapping[int, float]) -> l
 
 
 def read_store(store: Path, names: Sequence[str], splits: Sequence[int]) -> dict[str, dict[int, float]]:
-    """Give what is known already of these variants and splits."""
+    """Return the results already stored for these variants and splits."""
     found: dict[str, dict[int, float]] = {name: {} for name in names}
     for number, line in enumerate(store.read_text(encoding="utf-8").splitlines() if store.exists() else (), start=1):
         try:
             name, split, accuracy = operator.itemgetter("variant", "split", "accuracy")(json.loads(line))
         except (ValueError, KeyError, TypeError):
-            raise SystemExit(f"{store}: line {number} is not the record of a training; remove it") from None
+            raise SystemExit(f"{store}: line {number} is not the record of a training; delete it") from None
         if name in found and split in splits:
             found[name][split] = accuracy
     return found
 
 
 def train_all(store: Path, names: Sequence[str], splits: Sequence[int]) -> Accuracies:
-    """Train what the store does not hold yet, split by split, so that a run stopped early has whole comparisons."""
+    """Train what is not in the store yet, split by split, so that a run stopped early has complete comparisons."""
     found = read_store(store, names, splits)
     missing = [(split, name) for split in splits for name in names if split not in found[name]]
     for number, (split, name) in enumerate(missing, start=1):
@@ -273,7 +273,7 @@ def train_all(store: Path, names: Sequence[str], splits: Sequence[int]) -> Accur
 
 
 def numbers(text: str) -> range:
-    """Read a range such as 200-205, or one number."""
+    """Parse a range such as 200-205, or one number."""
     first, _, last = text.partition("-")
     found = range(int(first), int(last or first) + 1)
     if not found:
@@ -282,12 +282,12 @@ def numbers(text: str) -> range:
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a mistake ends in a sentence that names the option."""
+    """Parse the command line; a mistake gives a sentence that names the option."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", type=numbers, required=True, help="first and last such as 200-205, or one number")
+    parser.add_argument("--splits", type=numbers, required=True, help="first and last, such as 200-205, or one number")
     parser.add_argument("--out", type=Path, required=True, help="the Markdown file to write")
-    parser.add_argument("--store", type=Path, help="keeps every training; by default --out with .jsonl behind it")
-    parser.add_argument("--only", default=",".join(VARIANTS), help="names with commas between; so and s+t come too")
+    parser.add_argument("--store", type=Path, help="file that records every training (default: --out plus .jsonl)")
+    parser.add_argument("--only", default=",".join(VARIANTS), help="comma-separated names; so and s+t are always added")
     given = parser.parse_args(arguments)
     wanted = given.only.split(",")
     if unknown := [name for name in wanted if name not in VARIANTS]:
@@ -300,7 +300,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Train and write the table."""
     given = options()
-    torch.set_num_threads(1)  # small networks gain nothing by more, and the result shall not depend on their number
+    torch.set_num_threads(1)  # more do not speed up small networks, and the result must not depend on their number
     for file in (given.out, given.store):
         file.parent.mkdir(parents=True, exist_ok=True)
     lines = [

@@ -2,13 +2,13 @@
 
     sohot fit … --backbone studies/office31/resnet50_v1.py:resnet50_v1 --weights resnet50_v1_fp16.safetensors
 
-For weights that were trained so, as Keras's are; the names of tensors are torchvision's. (Weights of torchvision itself
-have the stride in the 3×3 convolution: those are the backbone `resnet50`, which downloads them.)
+For weights that were trained this way, such as those of Keras, with torchvision's tensor names. (torchvision's own
+weights have the stride in the 3×3 convolution: for them use the backbone `resnet50`, which downloads them.)
 """
 
 from torch import nn
 
-from sohot._torchvision import import_torchvision
+from sohot._torchvision import import_torchvision  # works even if torchvision's own operators cannot be loaded
 
 
 def resnet50_v1() -> nn.Module:

@@ -1,8 +1,8 @@
-"""What the alignment loss costs on a CPU, beside a per-class loop, explicit covariances and other libraries.
+"""Measure the cost of the alignment loss on a CPU against a per-class loop, explicit covariances and other libraries.
 
     make bench            # or: python benchmarks/alignment_cpu.py [--quick]
 
-Every comparison is a ratio of medians measured in turns in one run. Writes benchmarks/results/alignment-cpu.md.
+Every comparison is a ratio of medians, taken in turns within one run. Writes benchmarks/results/alignment-cpu.md.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def headline(rounds: int) -> tuple[list[str], float, float]:
 
 
 def against_explicit(quick: bool, rounds: int) -> tuple[list[str], float]:
-    """The whole problem once for each (it takes minutes); with --quick a quarter of the features."""
+    """Run the full problem once for each (takes minutes); with --quick, use a quarter of the features."""
     size = FEATURES // 4 if quick else FEATURES
     batch = make_batch(CLASSES, SOURCE, TARGET, size)
     base = in_turns({"ours": partial(ours, (2,), batch)}, batch, rounds)["ours"]
@@ -61,11 +61,11 @@ def against_explicit(quick: bool, rounds: int) -> tuple[list[str], float]:
         seconds = once(step, batch)
         ratios.append(seconds / base)
         rows.append([name, str(size), f"{seconds:.1f}", f"{seconds / base:.0f}"])
-    return table(["looped over classes, order 2", "d", "s here", "times ours"], rows), min(ratios)
+    return table(["in a loop over classes, order 2", "d", "s here", "times ours"], rows), min(ratios)
 
 
 def growth(rounds: int) -> list[str]:
-    """One size varied at a time; the formula is the paper's (N² + N·N* + N*²)·d for each class."""
+    """Vary one size at a time; the formula is the paper's (N² + N·N* + N*²)·d for each class."""
     base = {"classes": CLASSES, "source": SOURCE, "target": TARGET, "features": FEATURES, "orders": (2,)}
     variations = [
         {},
@@ -111,12 +111,12 @@ def automatic_choice(rounds: int) -> list[str]:
         chosen = "explicit" if explicit_is_cheaper(n, n, size, order) else "gram"
         ratio = seconds["explicit"] / seconds["gram"]
         rows.append([f"{n} + {n}", str(size), str(order), f"{ratio:.2f}", chosen])
-    return table(["rows", "d", "order", "explicit / gram", "auto takes"], rows)
+    return table(["rows", "d", "order", "explicit / gram", "auto chooses"], rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, explicit rivals at reduced size; not saved")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, explicit forms at reduced size; not saved")
     quick = parser.parse_args().quick
     rounds = 5 if quick else 25
 
@@ -131,7 +131,7 @@ def main() -> None:
     report = [
         "# Alignment loss on a CPU",
         "",
-        "Command: `make bench`. Ratios of medians, measured in turns in one run; milliseconds depend on the machine.",
+        "Command: `make bench`. Ratios of medians, taken in turns within one run; milliseconds depend on the machine.",
         f"Python {platform.python_version()}, torch {torch.__version__}, {torch.get_num_threads()} threads.",
         "",
         f"## {CLASSES} classes × ({SOURCE} + {TARGET}) × {FEATURES}, float32, forward + backward, shuffled rows",
@@ -142,13 +142,13 @@ def main() -> None:
         "",
         "Below, 'vs explicit' is the smallest of these ratios.",
         "",
-        f"Peak memory beyond features and labels, orders 2+3+4, forward + backward: {memory:.2f} × the features",
-        "(their gradient, which the caller keeps, is 1.00 of it).",
+        f"Peak memory on top of features and labels, orders 2+3+4, forward + backward: {memory:.2f} × the features",
+        "(of which their gradient, which the caller keeps, is 1.00).",
         "",
         "## How the cost grows",
         "",
-        "Relative to the first row; 'formula' is the paper's (N² + N·N* + N*²)·d per class, whatever the orders.",
-        "Where the features outgrow the cache, memory sets the pace and not arithmetic.",
+        "Relative to the first row; 'formula' is the paper's (N² + N·N* + N*²)·d per class, regardless of the orders.",
+        "Once the features outgrow the cache, memory sets the pace, not arithmetic.",
         "",
         *grown,
         "",

@@ -1,11 +1,11 @@
-"""How the settings of `sohot demo` were chosen: on the development half of the handwritten digits, alike for all.
+"""Choose the settings of `sohot demo` on the development half of the handwritten digits, alike for all methods.
 
     python benchmarks/demo_selection.py [--methods …] [--splits 3] [--workers 2] [--out FILE]
 
-Every method has nine candidates: three learning rates, each with three kinds of regularisation (methods without
-alignment: as it comes, strong weight decay, half the steps) or three strengths (of the alignment, of a rival's loss, of
-the pull to the first weights, or how long the classifier learns alone). The demo's own half is never touched. Writes
-benchmarks/results/demo-selection.md, or demo-selection-rivals.md there if a rival is among the methods.
+Every method has nine candidates: three learning rates, each with three kinds of regularisation (for methods without
+alignment: default, strong weight decay, half the steps) or three strengths (of the alignment, of a baseline's loss, of
+the pull to the initial weights, or how long the classifier learns alone). The demo's own half is never touched. Writes
+benchmarks/results/demo-selection.md, or demo-selection-rivals.md there if a baseline is among the methods.
 """
 
 import argparse
@@ -31,7 +31,7 @@ RESULTS = Path(__file__).parent / "results"
 RATES = (1e-3, 3e-3, 1e-2)
 DEFAULT = {"weight_decay": FitSettings().weight_decay, "head_decay": FitSettings().head_decay}
 PLAIN: dict[str, dict[str, Any]] = {
-    "as it comes": DEFAULT,
+    "default": DEFAULT,
     "weight decay 0.3, λ 0.0025": {"weight_decay": 0.3, "head_decay": 2.5e-3},
     f"{STEPS // 2} steps": {**DEFAULT, "steps": STEPS // 2},
 }
@@ -53,9 +53,9 @@ RIVALS: dict[str, dict[str, dict[str, Any]]] = {
     "lp-ft": strengths("head_first", (0.1, 0.25, 0.5)),
 }
 PROBED = [
-    "The strengths of each rival but lp-ft lie around the best power of ten on one more development split (number 3,",
-    "learning rate 0.003; probed by hand before this run). There ccsa did better on features as they are, dsne on",
-    "scaled ones; so they are trained here.",
+    "The strengths of every method except lp-ft lie around the best power of ten on one more development split (number",
+    "3, learning rate 0.003; probed by hand before this run). There ccsa did better on unscaled features and dsne on",
+    "scaled ones, so that is how they are trained here.",
     "",
 ]
 
@@ -72,7 +72,7 @@ def development_split(split: int) -> DigitSplit:
 
 
 def score(task: Task) -> float:
-    """Accuracy of one candidate on one split; a run that diverges counts as chance."""
+    """Return the accuracy of one candidate on one split; a run that diverges counts as chance."""
     name, rate, candidate, split = task
     torch.set_num_threads(1)
     settings = settings_for(name, lr=rate, seed=split, **candidates(name)[candidate])
@@ -104,7 +104,7 @@ def tables(scores: dict[Task, float], names: Sequence[str], splits: int) -> list
 
 
 def best_shared(scores: dict[Task, float], names: Sequence[str], splits: int) -> list[str]:
-    """The one setting that is best for the methods that align, on their average."""
+    """Find the one setting that is best on average for the methods that align."""
     names = [name for name in names if method(name).aligns]
     if not names:
         return []
@@ -116,8 +116,8 @@ def best_shared(scores: dict[Task, float], names: Sequence[str], splits: int) ->
     rate, candidate = max(means, key=means.__getitem__)
     chosen = f"learning rate {rate:g}, {candidate}, {means[rate, candidate]:.1f} on average"
     return [
-        f"One setting for all methods that align: {chosen}.",
-        "Order r has the weight σ / 100^(r − 2); of the factors 1, 10 and 100 the last did best on two development "
+        f"The best single setting for all methods that align: {chosen}.",
+        "Order r has the weight σ / 100^(r − 2); of the factors 1, 10 and 100, the last did best on two development "
         "splits",
         "(probed by hand before this run, not by the command above).",
         "",
@@ -126,7 +126,7 @@ def best_shared(scores: dict[Task, float], names: Sequence[str], splits: int) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--methods", default=",".join(METHODS), help="names with commas between")
+    parser.add_argument("--methods", default=",".join(METHODS), help="comma-separated names")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, help="the file to write")
@@ -149,18 +149,18 @@ def main() -> None:
             scores[task] = accuracy
             print(f"{len(scores)}/{len(tasks)}", *task, f"{accuracy:.1f}", flush=True)
     lines = [
-        "# Choosing the demo's settings" + (" of the methods to compare with" if with_rivals else ""),
+        "# Choosing the demo's settings" + (" for the baselines" if with_rivals else ""),
         "",
         f"    python benchmarks/demo_selection.py{words} --splits {options.splits}",
         "",
         f"Accuracy in % on handwritten digits of the development half, mean of {options.splits} splits "
         f"(3 labels per class); AdamW, {STEPS} steps unless a column says otherwise. "
-        "Bold: a method's best of nine candidates.",
+        "Bold: the best of a method's nine candidates.",
         "",
         *tables(scores, names, options.splits),
         *best_shared(scores, names, options.splits),
         *(PROBED if with_rivals else []),
-        f"torch {torch.__version__}, Python {platform.python_version()}, one thread for each network, "
+        f"torch {torch.__version__}, Python {platform.python_version()}, one thread per network, "
         f"{time.perf_counter() - began:.0f} s.",
     ]
     out.write_text("\n".join(lines) + "\n")

@@ -1,8 +1,8 @@
-"""What running a grid costs beside its work: 200 trivial cells by the driver and its store, against a plain loop.
+"""Measure the overhead of running a grid: 200 trivial cells with the driver and its store, against a plain loop.
 
     python benchmarks/experiment_overhead.py [--cells 200] [--workers 1]
 
-The start of the worker processes (the import of torch, once for each) is printed apart.
+The time to start the worker processes (each imports torch once) is printed separately.
 """
 
 import argparse
@@ -20,13 +20,13 @@ from sohot.experiments.store import Store
 
 
 def work(cell: Cell) -> dict[str, Any]:
-    """Give a result of the size that a cell of Office-31 has."""
+    """Return a result as large as that of an Office-31 cell."""
     confusion = [[(cell.split + row * column) % 7 for column in range(31)] for row in range(31)]
     return {"accuracy": {"micro": 0.5, "confusion": confusion}, "curve": {"loss": [0.1] * 100}}
 
 
 class Clock(GridWatcher):
-    """Notes when the first cell was done: before it the workers started."""
+    """Records when the first cell finished; until then the workers were starting."""
 
     first: float | None = None
 
@@ -58,7 +58,7 @@ def main() -> None:
         ended = time.perf_counter()
         assert len(store.records()) == len(cells)
     assert clock.first is not None
-    print(f"start of {options.workers} workers and the first cell: {clock.first - began:.2f} s")
+    print(f"starting {options.workers} workers and the first cell: {clock.first - began:.2f} s")
     print(f"plain loop: {1000 * loop / options.cells:.3f} ms per cell")
     print(f"overhead per cell: {1000 * (ended - clock.first - loop) / options.cells:.2f} ms")
 

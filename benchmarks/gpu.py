@@ -1,8 +1,8 @@
-"""All that is measured on a GPU, in one call of at most five minutes: the fused kernel, and training with it.
+"""Run all GPU measurements in one call of at most five minutes: the fused kernel, and training with it.
 
     python benchmarks/gpu.py [--out FILE.md] [--images DIR] [--only kernel|training]
 
-Prints Markdown, and writes it to a file with --out.
+Prints Markdown; with --out, also writes it to a file.
 """
 
 import argparse
@@ -21,7 +21,7 @@ MINUTES = 5
 
 
 def machine() -> list[str]:
-    """Say what it was measured on."""
+    """Describe the machine."""
     card = torch.cuda.get_device_properties(0)
     names = ("torch", "triton", "torchvision", "timm", "lightning-fabric", "numpy")
     versions = ", ".join(f"{name} {_version(name)}" for name in names)
@@ -36,7 +36,7 @@ def machine() -> list[str]:
 def _version(name: str) -> str:
     try:
         return version(name)
-    except PackageNotFoundError:  # put there without its description
+    except PackageNotFoundError:  # installed without metadata
         module = name.replace("-", "_")
         return str(getattr(import_module(module), "__version__", "?")) if find_spec(module) else "absent"
 
@@ -57,7 +57,7 @@ def kernel() -> list[str]:
 
 
 def write(file: Path | None, lines: list[str]) -> None:
-    """Write the Markdown, if a file was asked for."""
+    """Write the Markdown, if a file is given."""
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -67,9 +67,9 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="file to write the Markdown to")
-    parser.add_argument("--images", type=Path, help="folder of images for the input pipeline; made-up ones without it")
+    parser.add_argument("--images", type=Path, help="folder of images for the input pipeline (default: generated ones)")
     parser.add_argument("--only", choices=("kernel", "training"))
-    parser.add_argument("--seconds", type=float, default=150.0, help="about how long the training part may take")
+    parser.add_argument("--seconds", type=float, default=150.0, help="approximate time limit for the training part")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("this benchmark needs a CUDA GPU")
@@ -77,12 +77,12 @@ def main() -> None:
     lines = ["# On a GPU", "", *machine()]
     if options.only != "training":
         lines += kernel()
-        write(options.out, lines)  # what is there is kept, whatever comes after
+        write(options.out, lines)  # keep this part, whatever happens next
     if options.only != "kernel":
         lines += training_bars(options.images, seconds=options.seconds)
     took = time.perf_counter() - began
     command = f"python benchmarks/gpu.py{'' if options.images is None else f' --images {options.images}'}"
-    lines.append(f"Measured by `{command}` in {took / 60:.1f} minutes (at most {MINUTES} are allowed).")
+    lines.append(f"Measured by `{command}` in {took / 60:.1f} minutes (limit: {MINUTES}).")
     write(options.out, lines)
     print("\n".join(lines))
 

@@ -1,9 +1,9 @@
-"""What the alignment loss costs on a GPU, against the memory's floor, the plain version and a loop over classes.
+"""Measure the cost of the alignment loss on a GPU against the memory floor, the plain version and a loop over classes.
 
     python benchmarks/gpu_kernel.py
 
-Forward and backward, orders 2+3+4, rows shuffled. "graph" replays a captured CUDA graph, "eager" is the public module
-called and differentiated as in a training loop, with the host's work. Medians.
+Forward and backward, orders 2+3+4, shuffled rows, medians. "graph" replays a captured CUDA graph; "eager" calls and
+differentiates the public module as a training loop does, including the host's work.
 """
 
 import os
@@ -38,7 +38,7 @@ class Problem(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """One read and one write of the features."""
+        """Bytes of one read and one write of the features."""
         return 2 * self.classes * (self.source + self.target) * self.size * self.dtype.itemsize
 
     @property
@@ -85,7 +85,7 @@ def step_of(problem: Problem, batch: list[Tensor]) -> Step:
 
 
 def loop_over_classes(problem: Problem, batch: list[Tensor]) -> Step:
-    """What one writes without a library: autograd through one class after the other."""
+    """Do what one would write without a library: autograd through one class after another."""
     source, source_labels, target, target_labels = batch
 
     def step() -> None:
@@ -106,7 +106,7 @@ def loop_over_classes(problem: Problem, batch: list[Tensor]) -> Step:
 
 
 def replayed(step: Step, seconds: float = 0.3) -> float:
-    """Median microseconds of a replay of the step, captured as a graph; batches of replays between two events."""
+    """Return the median microseconds per replay of the captured step; batches of replays between two events."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(3):
@@ -139,7 +139,7 @@ def _between_events(step: Step, seconds: float) -> float:
 
 
 def eager(step: Step, rounds: int = 300) -> float:
-    """Median microseconds of the step called from Python, until the device has finished."""
+    """Return the median microseconds of the step called from Python, until the device has finished."""
     times = []
     warming_up = max(2, rounds // 5)
     for k in range(rounds + warming_up):
@@ -153,7 +153,7 @@ def eager(step: Step, rounds: int = 300) -> float:
 
 
 def errors(problem: Problem, batch: list[Tensor]) -> dict[str, float]:
-    """Relative errors to float64 on the same features."""
+    """Return the relative errors against float64 on the same features."""
     exact = [x.detach().double().requires_grad_() if x.is_floating_point() else x for x in batch]
     ours = scatter_alignment(*batch, problem.classes, ORDERS, check_values=False)
     theirs = scatter_alignment(*exact, problem.classes, ORDERS, check_values=False)
@@ -172,7 +172,7 @@ def errors(problem: Problem, batch: list[Tensor]) -> dict[str, float]:
 
 
 def ceilings() -> dict[str, float]:
-    """Measured: bytes per second of a copy, operations per second of a product, µs of autograd around nothing."""
+    """Measure bytes per second of a copy, operations per second of a product, µs of an empty autograd function."""
     x = torch.empty(2**28, device="cuda").normal_()
     y = torch.empty_like(x)
     copy_us = _between_events(lambda: y.copy_(x), 0.2)
@@ -202,7 +202,7 @@ def ceilings() -> dict[str, float]:
 
 
 def kernel_bars() -> list[dict[str, Any]]:
-    """One record for each problem: times, bars, floors, errors, and what else one could do."""
+    """Return one record per problem: times, goals, floors, errors and alternatives."""
     measured = ceilings()
     records = []
     for problem in (*BARS, *HALF):
@@ -241,7 +241,7 @@ def report(records: list[dict[str, Any]]) -> list[str]:
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}, "
         f"Python {platform.python_version()}",
         f"ceilings: copy {first['bytes_per_s'] / 1e12:.2f} TB/s, bfloat16 product "
-        f"{first['operations_per_s'] / 1e12:.0f} TFLOP/s, autograd around nothing {first['empty_autograd_us']:.0f} µs",
+        f"{first['operations_per_s'] / 1e12:.0f} TFLOP/s, empty autograd function {first['empty_autograd_us']:.0f} µs",
         "",
         "| classes × (N + N*) × d | graph µs | eager µs | floor µs: 1 read + 1 write | 2 reads + 1 write "
         "| products in 3 pieces | plain, eager µs | loop, eager µs | error: loss | distances | gradient |",

@@ -1,4 +1,4 @@
-"""How busy a GPU is kept by images that are augmented while it trains: decoded anew in each step, or once.
+"""Measure how busy a GPU is while images are augmented during training: decoded in each step, or once.
 
 python benchmarks/gpu_pipeline.py [--images DIR]
 """
@@ -45,7 +45,7 @@ def everything() -> float:
     return float("inf")
 
 
-# How the images come to the GPU: arguments of AugmentedImages.
+# How the images get to the GPU: arguments of AugmentedImages.
 WAYS: dict[str, dict[str, Any]] = {
     "decoded and cropped in threads, in each step": {"room": nothing},
     "decoded once, cropped in threads": {"room": everything},
@@ -55,7 +55,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def found_images(folder: Path) -> LabelledImages:
-    """The images below a folder, as many as two batches have, of whatever class."""
+    """Collect images under a folder, at most two batches of them, regardless of class."""
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg", ".png"))[: 2 * ROWS]
     if len(files) < ROWS:
         raise SystemExit(f"{folder} holds {len(files)} images, fewer than the {ROWS} of a batch")
@@ -63,7 +63,7 @@ def found_images(folder: Path) -> LabelledImages:
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
-    """How much of the time spans cover that may overlap."""
+    """Return the total time covered by spans that may overlap."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(spans):
         total += max(0.0, end - max(start, until))
@@ -72,10 +72,10 @@ def covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def busy_share(inputs: list[Inputs], case: Case) -> tuple[float, float]:
-    """Milliseconds of a training step, and the share of the time in which a kernel or a copy runs on the GPU."""
+    """Return the milliseconds per training step and the share of time in which a kernel or a copy runs on the GPU."""
     with trainer_of(case, ALIGNED, *inputs) as trainer:
         trainer.batches = Ever(len(inputs[0]), len(inputs[1]))
-        block(trainer, 0, 3)  # every image is decoded in it
+        block(trainer, 0, 3)  # decodes every image
         began = time.perf_counter()
         block(trainer, 3, 2 * BLOCK)
         took = 1000 * (time.perf_counter() - began) / (2 * BLOCK)
@@ -88,7 +88,7 @@ def busy_share(inputs: list[Inputs], case: Case) -> tuple[float, float]:
 
 
 def augmented_inputs(images: LabelledImages, way: dict[str, Any], workers: int) -> list[Inputs]:
-    """Source and target of a batch."""
+    """Return the source and target of a batch."""
     return [
         AugmentedImages(images.subset(range(start, start + CLASSES * each)), network().input, workers=workers, **way)
         for start, each in ((0, SOURCE), (CLASSES * SOURCE, TARGET))
@@ -96,10 +96,10 @@ def augmented_inputs(images: LabelledImages, way: dict[str, Any], workers: int) 
 
 
 def pipeline_table(images: Path | None, case: Case) -> list[str]:
-    """Measure the input pipeline: images are augmented while the card works.
+    """Measure the input pipeline: images are augmented while the GPU works.
 
     Args:
-        images: Folder of images; None for made-up ones.
+        images: Folder of images; None to generate them.
         case: What trains.
     """
     rows = []
@@ -111,21 +111,21 @@ def pipeline_table(images: Path | None, case: Case) -> list[str]:
     with TemporaryDirectory() as folder:
         found = make_images(Path(folder), ROWS) if images is None else found_images(images)
         for name, way in WAYS.items():
-            for workers in [8] if "gpu" in way else sorted({8, os.cpu_count() or 8}):  # they decode: once, there
+            for workers in [8] if "gpu" in way else sorted({8, os.cpu_count() or 8}):  # there they only decode
                 add(name, str(workers), augmented_inputs(found, way, workers))
-        add("on the GPU already, not augmented", "–", resident_inputs(case))
-    what = "made-up JPEG files of 400 x 300" if images is None else f"images of {images}"
-    lines = ["## Input pipeline", "", f"{case}, aligned; {what}, cropped and mirrored anew in each step.", ""]
+        add("already on the GPU, not augmented", "–", resident_inputs(case))
+    what = "generated JPEG files of 400 x 300" if images is None else f"images of {images}"
+    lines = ["## Input pipeline", "", f"{case}, aligned; {what}, cropped and mirrored in each step.", ""]
     lines += [
         "GPU busy: share of the time in which a kernel or a copy runs, by torch's profiler, in steps of their own."
     ]
-    return [*lines, "", *table(["images", "threads", "ms a step", "images/s", "GPU busy"], rows), ""]
+    return [*lines, "", *table(["images", "threads", "ms per step", "images/s", "GPU busy"], rows), ""]
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=Path, help="folder of images; made-up ones without it")
+    parser.add_argument("--images", type=Path, help="folder of images (default: generated ones)")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("this benchmark needs a CUDA GPU")

@@ -1,4 +1,4 @@
-"""The training steps that the GPU benchmarks measure: those of `sohot fit`, on random weights and made-up images."""
+"""The training steps that the GPU benchmarks measure: those of `sohot fit`, with random weights and made-up images."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,7 +26,7 @@ PLAIN, ALIGNED = "s+t", "so+to+fo+zeta"
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured: how much trains, and how it is computed."""
+    """What is measured: which layers train, and how they are computed."""
 
     trains: str  # "paper" (layer4 and the classifier) or "all"
     precision: str
@@ -41,7 +41,7 @@ class Case:
 
 
 class PlainLayout(Domain):
-    """Leaves images as they are: channel by channel."""
+    """Leaves the memory layout of images unchanged: channel by channel."""
 
     def arrange(self, inputs: Tensor) -> Tensor:
         return inputs
@@ -49,7 +49,7 @@ class PlainLayout(Domain):
 
 @contextmanager
 def trainer_of(case: Case, method: str, source: Inputs, target: Inputs, steps: int = 10_000) -> Iterator[Trainer]:
-    """Build the trainer of a case as `fit` does."""
+    """Build the trainer for a case as `fit` does."""
     with ExitStack() as stack:
         settings = FitSettings(
             method=method,
@@ -77,19 +77,19 @@ def trainer_of(case: Case, method: str, source: Inputs, target: Inputs, steps: i
 
 @cache
 def network() -> Backbone:
-    """ResNet-50, split into its stages once."""
+    """Build ResNet-50, split into its stages, once."""
     return create_backbone("resnet50", pretrained=False)
 
 
 def make_model(case: Case) -> TwoStreams:
-    """Build the streams of a case on the GPU."""
+    """Build the streams for a case on the GPU."""
     model = TwoStreams(deepcopy(network()), CLASSES, trains=case.trains, batch_norm="fixed")
     layout = torch.channels_last if case.channels_last else torch.contiguous_format
     return model.to("cuda", memory_format=layout)
 
 
 def resident_inputs(case: Case) -> list[Inputs]:
-    """Images, or outputs of the trunk, that lie on the GPU already."""
+    """Return images, or outputs of the trunk, that are already on the GPU."""
     images = [torch.randn(CLASSES * each, 3, SIDE, SIDE, device="cuda") for each in (SOURCE, TARGET)]
     if case.cache:
         with torch.no_grad():
@@ -98,7 +98,7 @@ def resident_inputs(case: Case) -> list[Inputs]:
 
 
 class Ever(WholeSet):
-    """The whole set in every step, gathered anew each time as in training with more rows than a batch has."""
+    """The whole set in every step, gathered again each time, as in training with more rows than fit in a batch."""
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         source, target = self._rows
@@ -106,7 +106,7 @@ class Ever(WholeSet):
 
 
 def block(trainer: Trainer, first: int, steps: int = BLOCK) -> float:
-    """Milliseconds of a step on the GPU, over a block of them."""
+    """Return the milliseconds per step on the GPU, over a block of steps."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     for step in range(first, first + steps):

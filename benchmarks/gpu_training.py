@@ -1,9 +1,9 @@
-"""A training step of ResNet-50 on a GPU: what the alignment adds, what precision, layout, compiler and cache save.
+"""Measure a training step of ResNet-50 on a GPU: what alignment adds; what precision, layout, compiler and cache save.
 
     python benchmarks/gpu_training.py [--images DIR] [--rounds 7] [--seconds 150]
 
-Steps are those of `sohot fit` (the same trainer, optimiser and deterministic kernels), on random weights: speed does
-not depend on them. A step with alignment (so+to+fo+zeta) and one without (s+t) take turns; times are medians of CUDA
+Steps are those of `sohot fit` (the same trainer, optimiser and deterministic kernels) with random weights, on which
+speed does not depend. Steps with alignment (so+to+fo+zeta) and without (s+t) take turns; times are medians of CUDA
 events around blocks of steps. A batch has 31 classes of 5 source and 3 target images, 224 x 224.
 """
 
@@ -39,7 +39,7 @@ from timing import table
 
 from sohot.training.trainer import Trainer
 
-BAR = 3.0  # per cent that the alignment may add
+BAR = 3.0  # per cent that alignment may add
 CASES = (
     Case("all", "bf16-mixed"),
     Case("paper", "bf16-mixed"),
@@ -56,12 +56,12 @@ CASES = (
 
 @dataclass
 class Measured:
-    """Milliseconds of a step by method, with the most GPU memory it took."""
+    """Milliseconds per step by method, with the peak GPU memory."""
 
     plain: float
     aligned: float
     gib: float
-    waits: tuple[int, ...] = ()  # how often a step lets the host wait, without and with alignment
+    waits: tuple[int, ...] = ()  # how often a step makes the host wait, without and with alignment
     rounds: list[float] = field(default_factory=list)  # per cent added, round by round
 
     @property
@@ -70,7 +70,7 @@ class Measured:
 
 
 def count_waits(trainer: Trainer, step: int) -> int:
-    """How often a step lets the host wait for the GPU."""
+    """Count how often a step makes the host wait for the GPU."""
     torch.cuda.set_sync_debug_mode("warn")
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -97,7 +97,7 @@ def measure(case: Case, rounds: int) -> Measured:
         for turn in range(rounds):
             order = list(trainers.items())[:: 1 if turn % 2 == 0 else -1]
             for method, trainer in order:
-                block(trainer, 4 + turn * (BLOCK + 1), 1)  # finds the card as the other left it
+                block(trainer, 4 + turn * (BLOCK + 1), 1)  # starts from the state in which the other left the GPU
                 times[method].append(block(trainer, 5 + turn * (BLOCK + 1)))
     memory = torch.cuda.max_memory_allocated() / 2**30
     added = [100 * (b / a - 1) for a, b in zip(times[PLAIN], times[ALIGNED], strict=True)]
@@ -105,7 +105,7 @@ def measure(case: Case, rounds: int) -> Measured:
 
 
 def measure_apart(case: Case, rounds: int, seconds: float) -> Measured:
-    """Measure a case in a process of its own that may take so long: nobody knows beforehand what a compiler takes."""
+    """Measure a case in a separate process with a time limit: how long a compiler takes is unknown beforehand."""
     words = [sys.executable, __file__, "--case", str(CASES.index(case)), "--rounds", str(rounds)]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, timeout=seconds, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
@@ -113,7 +113,7 @@ def measure_apart(case: Case, rounds: int, seconds: float) -> Measured:
 
 
 def training_bars(images: Path | None = None, rounds: int = 7, seconds: float = 150.0) -> list[str]:
-    """Measure all cases, as far as the time goes, and give them as lines of Markdown."""
+    """Measure all cases that fit in the time, and return them as lines of Markdown."""
     ends = time.perf_counter() + seconds
     results: dict[Case, Measured] = {}
     skipped: list[str] = []
@@ -121,14 +121,14 @@ def training_bars(images: Path | None = None, rounds: int = 7, seconds: float = 
     for case in CASES:
         left = ends - time.perf_counter()
         if case.compile and not pipeline and results:
-            pipeline = _pipeline(images, results)  # before what may take all of the time
+            pipeline = _pipeline(images, results)  # before the cases that may take all the time
             left = ends - time.perf_counter()
         try:
             if left < (40 if case.compile else 10):
                 raise TimeoutError("no time was left")
             results[case] = measure_apart(case, rounds, left) if case.compile else measure(case, rounds)
             print(f"{case}: {results[case]}", file=sys.stderr, flush=True)
-        except Exception as error:  # one case must not cost the others
+        except Exception as error:  # one failing case must not stop the others
             skipped.append(f"{case} ({type(error).__name__}: {' '.join(str(error).split())[:200]})")
             print(f"left out: {skipped[-1]}", file=sys.stderr, flush=True)
         gc.collect()
@@ -142,7 +142,7 @@ def _heading() -> str:
     return (
         f"{ROWS} images of 224 x 224 ({CLASSES} classes, {SOURCE} source and {TARGET} target images each), SGD with "
         f"momentum, deterministic kernels as in `sohot fit`. Without alignment: `{PLAIN}`; with: `{ALIGNED}`. "
-        f"Bar: the alignment adds at most {BAR:g} %."
+        f"Goal: the alignment adds at most {BAR:g} %."
     )
 
 
@@ -164,7 +164,7 @@ def _step_table(results: dict[Case, Measured]) -> list[str]:
                 f"{one.gib:.1f}",
             ]
         )
-    head = ["case", "without, ms", "with, ms", "images/s", "added (rounds)", "bar", "added, ms", "host waits", "GiB"]
+    head = ["case", "without, ms", "with, ms", "images/s", "added (rounds)", "goal", "added, ms", "host waits", "GiB"]
     return table(head, rows)
 
 
@@ -176,10 +176,10 @@ def _pipeline(images: Path | None, results: dict[Case, Measured]) -> list[str]:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--images", type=Path, help="folder of images to decode; made-up ones without it")
+    parser.add_argument("--images", type=Path, help="folder of images to decode (default: generated ones)")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=150.0, help="about how long it may take")
-    parser.add_argument("--case", type=int, help="measure this case alone and print it as JSON")
+    parser.add_argument("--seconds", type=float, default=150.0, help="approximate time limit")
+    parser.add_argument("--case", type=int, help="measure only this case and print it as JSON")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("this benchmark needs a CUDA GPU")

@@ -1,11 +1,10 @@
-"""How fast images are read, beside a plain Pillow loop; how that grows with threads; and what keeping them saves.
+"""Measure how fast images are read, against a plain Pillow loop and by threads, and what keeping them saves.
 
     python benchmarks/loading.py [--quick] [--images N] [--only-augmented]
 
-Reads Office-31 (the folder named by SOHOT_OFFICE31) where it is there, and large
-photographs that it makes. Every comparison is a ratio within one run, measured in turns: rates per core by processor
-time, so that other work on the machine does not matter; growth with threads by the best wall time.
-Writes benchmarks/results/loading-cpu.md.
+Reads Office-31 if available (the folder named by SOHOT_OFFICE31) and large photographs that it generates. Every
+comparison is a ratio within one run, measured in turns: rates per core by processor time, so that other work on the
+machine does not matter; growth with threads by the best wall time. Writes benchmarks/results/loading-cpu.md.
 """
 
 import argparse
@@ -41,7 +40,7 @@ BATCH = 32
 
 
 def pillow_picture(file: Path) -> Image.Image:
-    """What one writes without a library: open, resize the shorter side, cut out the centre."""
+    """Do what one would write without a library: open, resize the shorter side, crop the centre."""
     with Image.open(file) as opened:
         image = opened.convert("RGB")
     scale = SPEC.resize / min(image.size)
@@ -57,7 +56,7 @@ def pillow_bytes(images: LabelledImages) -> None:
 
 
 def pillow_tensors(images: LabelledImages) -> None:
-    """The same as batches of normalised tensors."""
+    """Do the same, giving batches of normalised tensors."""
     mean, std = (torch.tensor(numbers).view(3, 1, 1) for numbers in (SPEC.mean, SPEC.std))
     for start in range(0, len(images), BATCH):
         pictures = [np.array(pillow_picture(file)) for file in images.files[start : start + BATCH]]
@@ -75,13 +74,13 @@ def our_tensors(images: LabelledImages, workers: int) -> None:
 
 
 def hashing(content: bytes, threads: int) -> None:
-    """Work that needs no lock of Python's: what the machine has left for threads at this moment."""
+    """Do work that does not need Python's lock, to see what the machine can give threads at this moment."""
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(lambda _: hashlib.sha256(content).digest(), range(128)))
 
 
 def measure(ways: dict[str, Callable[[], None]], rounds: int, warm: bool = True) -> dict[str, tuple[float, float]]:
-    """Least processor and wall seconds of each way, taken in turns, after a first round that warms up if wanted."""
+    """Return the lowest processor and wall seconds of each way, taken in turns, after an optional warm-up round."""
     best = dict.fromkeys(ways, (float("inf"), float("inf")))
     for number in range(0 if warm else 1, rounds + 1):
         for name, way in ways.items():
@@ -94,7 +93,7 @@ def measure(ways: dict[str, Callable[[], None]], rounds: int, warm: bool = True)
 
 
 def compare(images: LabelledImages, rounds: int) -> tuple[list[str], str]:
-    """Rates beside Pillow's, in one thread."""
+    """Compare rates with Pillow's, in one thread."""
     ways: dict[str, Callable[[], None]] = {
         "decode and resize: Pillow loop": partial(pillow_bytes, images),
         "decode and resize: sohot": partial(our_bytes, images),
@@ -113,7 +112,7 @@ def compare(images: LabelledImages, rounds: int) -> tuple[list[str], str]:
 
 
 def growth(images: LabelledImages, rounds: int, most: int) -> tuple[list[str], str]:
-    """How the rate grows with threads, in the round in which the machine had most to give to them."""
+    """Measure how the rate grows with threads, in the round in which the machine had most to give them."""
     content = bytes(1 << 20)
     rows, said = [], []
     for count in [count for count in (2, 4, 8, 16) if count <= most]:
@@ -131,12 +130,12 @@ def growth(images: LabelledImages, rounds: int, most: int) -> tuple[list[str], s
             best = max(best, (free, walls["ours, one"] / walls["ours"]))
         rows.append([str(count), f"{best[1]:.2f}", f"{best[0]:.2f}"])
         said.append(f"{count}: {best[1]:.2f} of {best[0]:.2f}")
-    header = ["threads", "rate / that of one thread", "SHA-256 in as many threads / in one"]
+    header = ["threads", "rate / rate of one thread", "SHA-256 in as many threads / in one"]
     return table(header, rows), f"growth with threads: {', '.join(said)}"
 
 
 def cached(images: LabelledImages) -> tuple[list[str], float]:
-    """The first epoch reads files and fills the cache, the second takes its batches from there."""
+    """Time two epochs: the first reads files and fills the cache, the second takes its batches from there."""
     start = time.perf_counter()
     whole = cache_trunk(nn.Identity(), iter_batches(images, SPEC, BATCH), len(images))
     first = time.perf_counter() - start
@@ -153,7 +152,7 @@ def cached(images: LabelledImages) -> tuple[list[str], float]:
 
 
 def augmented(images: LabelledImages, rounds: int, most: int) -> tuple[list[str], str]:
-    """Random crops of images that are decoded anew in each epoch, and of those that were decoded once."""
+    """Compare random crops of images decoded again in each epoch with crops of images decoded once."""
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0)).split(BATCH)
 
     def epoch(inputs: AugmentedImages) -> None:
@@ -179,21 +178,21 @@ def augmented(images: LabelledImages, rounds: int, most: int) -> tuple[list[str]
         said.append(f"{workers}: {per_core[0]:.2f}")
     header = [
         "threads",
-        "images/s here: anew",
+        "images/s here: again",
         "once",
-        "rate, once / anew",
+        "rate, once / again",
         "per core",
-        "first epoch / anew",
+        "first epoch / again",
         "per core",
     ]
-    return table(header, rows), f"per core, augmented, decoded once / anew, by threads: {', '.join(said)}"
+    return table(header, rows), f"per core, augmented, decoded once / again, by threads: {', '.join(said)}"
 
 
 def augmented_report(rounds: int, most: int) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         lines, said = augmented(make_images(Path(folder), 128), rounds, most)
-    title = "## Augmented: made photographs, 400 × 300, 128 images"
-    words = "Random crops and mirroring, as with `--augment`: each image decoded anew for each epoch, or once and kept."
+    title = "## Augmented: generated images, 400 × 300, 128 images"
+    words = "Random crops and mirroring, as with `--augment`: each image decoded again in each epoch, or once and kept."
     return ["", title, "", words, "", *lines, "", said]
 
 
@@ -205,7 +204,7 @@ def office(count: int) -> LabelledImages | None:
 
 
 def large_photographs(folder: Path, count: int) -> LabelledImages:
-    """Soft shapes at the size of a phone's picture: 2000 × 1500, JPEG."""
+    """Write soft shapes as large as a phone's photograph: 2000 × 1500, JPEG."""
     random = np.random.default_rng(0)
     files = []
     for number in range(count):
@@ -218,8 +217,8 @@ def large_photographs(folder: Path, count: int) -> LabelledImages:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few images and rounds; not saved")
-    parser.add_argument("--images", type=int, default=200, help="how many images of Office-31")
-    parser.add_argument("--only-augmented", action="store_true", help="print that part alone; not saved")
+    parser.add_argument("--images", type=int, default=200, help="number of Office-31 images")
+    parser.add_argument("--only-augmented", action="store_true", help="print only that part; not saved")
     arguments = parser.parse_args()
     rounds, most = (2, 2) if arguments.quick else (6, len(os.sched_getaffinity(0)))
     torch.set_num_threads(1)
@@ -230,13 +229,13 @@ def main() -> None:
         "# Reading images on a CPU",
         "",
         "Command: `python benchmarks/loading.py`. Ratios within one run, in turns; images/s depend on the machine and",
-        "on what else it does. Per core: by processor time. Growth with threads: in the round in which the machine had",
-        "most to give, beside what that was: SHA-256 in as many threads, which needs no lock of Python's.",
+        "its other work. Per core: by processor time. Growth with threads: in the round in which the machine had most",
+        "to give, next to how much that was: SHA-256 in as many threads, which does not need Python's lock.",
         f"Python {platform.python_version()}, torch {torch.__version__}, Pillow {PIL.__version__}, {most} cores.",
     ]
     with tempfile.TemporaryDirectory() as folder:
         made = large_photographs(Path(folder), 6 if arguments.quick else 24)
-        sets = {"Office-31, 256 × 256": office(arguments.images), "made photographs, 2000 × 1500": made}
+        sets = {"Office-31, 256 × 256": office(arguments.images), "Generated photographs, 2000 × 1500": made}
         for title, images in sets.items():
             if images is None:
                 continue

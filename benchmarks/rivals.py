@@ -1,4 +1,4 @@
-"""How else one could compute the alignment: what a careful user would write, and what other libraries offer."""
+"""Other ways to compute the alignment: what a careful user would write, and what other libraries offer."""
 
 import importlib.util
 from collections.abc import Callable
@@ -14,7 +14,7 @@ PairLoss = Callable[[Tensor, Tensor], Tensor]
 
 
 def over_classes(batch: Batch, loss: PairLoss) -> Tensor:
-    """Mean of a loss over the classes, one after the other."""
+    """Average a loss over the classes, one after another."""
     source, source_labels, target, target_labels = batch.arguments
     total = torch.zeros(())
     for c in range(batch.num_classes):
@@ -23,7 +23,7 @@ def over_classes(batch: Batch, loss: PairLoss) -> Tensor:
 
 
 def kernel_loop(batch: Batch, orders: tuple[int, ...]) -> Tensor:
-    """The paper's kernel form, class by class, differentiated by autograd."""
+    """Compute the paper's kernel form class by class, differentiated by autograd."""
 
     def loss(x: Tensor, y: Tensor) -> Tensor:
         mean_x, mean_y = x.mean(0), y.mean(0)
@@ -39,20 +39,20 @@ def kernel_loop(batch: Batch, orders: tuple[int, ...]) -> Tensor:
 
 
 def explicit_covariances(x: Tensor, y: Tensor) -> Tensor:
-    """Both covariance matrices of a class, built and subtracted."""
+    """Build and subtract both covariance matrices of a class."""
     means = (x.mean(0) - y.mean(0)).square().sum()
     return means + (scatter_tensor(x, 2) - scatter_tensor(y, 2)).square().sum()
 
 
 def skada_coral() -> PairLoss:
-    """CORAL aligns whole domains; here it is called class by class."""
+    """Return skada's CORAL loss. It aligns whole domains; here it is called class by class."""
     from skada.deep.losses import deepcoral_loss
 
     return deepcoral_loss
 
 
 def pytorch_adapt_coral() -> PairLoss:
-    """Loaded by file: the package itself no longer imports beside current versions of what it needs."""
+    """Load pytorch-adapt's CORAL loss by file: the package no longer imports with current dependencies."""
     file = distribution("pytorch-adapt").locate_file("pytorch_adapt/layers/coral_loss.py")
     spec = importlib.util.spec_from_file_location("pytorch_adapt_coral", str(file))
     assert spec is not None

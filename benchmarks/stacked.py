@@ -1,12 +1,12 @@
-"""Many fits on features at once, against the same fits one after the other.
+"""Compare many fits on features at once with the same fits one after another.
 
     python benchmarks/stacked.py                       # two CPU cores: about five minutes
     python benchmarks/stacked.py --device cuda         # both, about two minutes
     python benchmarks/stacked.py --features feats.npz  # real features, as `sohot features` writes them
 
 The fits have the shape of Office-31: six shifts between three domains with 10 splits each, 31 classes, 20 source rows
-per class from the first domain or 8 from the others, 3 target rows per class. Both ways do the whole work, from raw
-features to trained fits, in turns in one run; the ratio is that of the medians. Writes nothing unless --out is given.
+per class from the first domain or 8 from the others, 3 target rows per class. Both ways do all the work, from raw
+features to trained fits, in turns within one run; the ratio is that of the medians. Writes nothing without --out.
 """
 
 import argparse
@@ -25,11 +25,11 @@ from sohot.heads import FeatureProblem, StackedFit, fit_stack
 from sohot.methods import HeadSettings
 
 CLASSES, SIZE, SHOTS = 31, 1280, 3
-PER_CLASS = 40  # made-up rows of each class in each domain
+PER_CLASS = 40  # synthetic rows of each class in each domain
 
 
 def made_up() -> tuple[Tensor, Tensor, Tensor]:
-    """Features, labels and domains: classes with a spread of their own, domains moved apart."""
+    """Generate features, labels and domains: classes with their own spread, domains shifted apart."""
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(CLASSES).repeat_interleave(PER_CLASS).repeat(3)
     domains = torch.arange(3).repeat_interleave(CLASSES * PER_CLASS)
@@ -45,7 +45,7 @@ def from_file(file: Path) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def office_problems(features: Tensor, labels: Tensor, domains: Tensor, count: int) -> list[FeatureProblem]:
-    """Draw the splits of all shifts in turn; all share one tensor of features."""
+    """Draw splits, cycling through the shifts; all share one tensor of features."""
     num_classes = int(labels.max()) + 1
     shifts = list(permutations(domains.unique().tolist(), 2))
     problems = []
@@ -74,8 +74,8 @@ def one_by_one(problems: list[FeatureProblem], settings: HeadSettings, device: s
 
 
 def compare(problems: list[FeatureProblem], settings: HeadSettings, device: str, rounds: int) -> list[str]:
-    """Time both ways in turns; how much quicker the stack is, how far the results lie apart, and its memory."""
-    stacked(problems[:2], settings, device)  # libraries load, kernels are chosen
+    """Time both ways in turns; report the speed-up of the stack, how far the results differ, and its memory."""
+    stacked(problems[:2], settings, device)  # warm-up: load libraries, choose kernels
     before = _peak_bytes(device, reset=True)
     stacked(problems, settings, device)
     memory = _peak_bytes(device) - before
@@ -97,11 +97,11 @@ def compare(problems: list[FeatureProblem], settings: HeadSettings, device: str,
     ]
     steps = len(problems) * settings.steps
     return [
-        f"{name} ({device}): {value:.2f} s, {1e3 * value / steps:.3f} ms a step of one fit"
+        f"{name} ({device}): {value:.2f} s, {1e3 * value / steps:.3f} ms per step of one fit"
         for name, value in medians.items()
     ] + [
         f"memory of the stack ({device}): {memory / 2**20:.0f} MiB at the peak",
-        f"agreement ({device}): last losses within {loss[0]:.1e}, {100 * min(same):.2f} % same predictions at least",
+        f"agreement ({device}): last losses within {loss[0]:.1e}, at least {100 * min(same):.2f} % same predictions",
         f"stacked vs one by one ({device}): {medians['one by one'] / medians['stacked']:.2f}",
     ]
 
@@ -111,7 +111,7 @@ def _last(fit: StackedFit) -> float:
 
 
 def _peak_bytes(device: str, reset: bool = False) -> int:
-    """Most memory so far: of the allocator on a GPU, of the whole process on a CPU."""
+    """Return the peak memory so far: of the allocator on a GPU, of the whole process on a CPU."""
     if device == "cuda":
         if reset:
             torch.cuda.reset_peak_memory_stats()
@@ -121,8 +121,8 @@ def _peak_bytes(device: str, reset: bool = False) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda measures the CPU as well")
-    parser.add_argument("--skip-cpu", action="store_true", help="with --device cuda: the GPU alone")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda also measures the CPU")
+    parser.add_argument("--skip-cpu", action="store_true", help="with --device cuda: measure only the GPU")
     parser.add_argument("--fits", type=int, default=60)
     parser.add_argument("--method", default="so")
     parser.add_argument("--components", type=int, default=HeadSettings().components)

@@ -1,4 +1,4 @@
-"""Timing and memory for the benchmarks: contenders take turns, so that a noisy moment hits all of them."""
+"""Timing and memory for the benchmarks: candidates take turns, so that a noisy moment affects all of them."""
 
 import statistics
 import time
@@ -27,7 +27,7 @@ class Batch(NamedTuple):
 
 
 def make_batch(classes: int, source: int, target: int, size: int) -> Batch:
-    """Random features with shuffled rows."""
+    """Make random features with shuffled rows."""
     generator = torch.Generator().manual_seed(0)
     arguments: list[Tensor] = []
     for rows in (source, target):
@@ -38,7 +38,7 @@ def make_batch(classes: int, source: int, target: int, size: int) -> Batch:
 
 
 def once(step: Step, batch: Batch) -> float:
-    """Seconds of one forward and backward."""
+    """Return the seconds of one forward and backward pass."""
     for x in batch.features:
         x.grad = None
     start = time.perf_counter()
@@ -47,18 +47,18 @@ def once(step: Step, batch: Batch) -> float:
 
 
 def in_turns(steps: dict[Name, Step], batch: Batch | dict[Name, Batch], rounds: int) -> dict[Name, float]:
-    """Median seconds of each step over `rounds` rounds in which every step has its turn, on one batch or its own."""
+    """Return the median seconds of each step over `rounds` rounds of turns, on one shared batch or on its own."""
     seconds: dict[Name, list[float]] = {name: [] for name in steps}
     for _ in range(rounds):
         for name, step in steps.items():
             own = batch[name] if isinstance(batch, dict) else batch
-            once(step, own)  # finds the memory as the one before it left it
+            once(step, own)  # warm-up: memory is as the previous step left it
             seconds[name].append(once(step, own))
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
 def peak_extra_memory(step: Step, batch: Batch) -> int:
-    """Most bytes alive at one time during forward and backward, beyond what was there before."""
+    """Return the peak bytes alive during forward and backward, beyond those already allocated."""
     once(step, batch)
     for x in batch.features:
         x.grad = None
@@ -73,5 +73,5 @@ def peak_extra_memory(step: Step, batch: Batch) -> int:
 
 
 def table(header: list[str], rows: list[list[str]]) -> list[str]:
-    """Markdown lines."""
+    """Format rows as lines of Markdown."""
     return [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows)]

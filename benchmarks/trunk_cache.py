@@ -1,9 +1,9 @@
-"""What the cache of the frozen trunk saves: an epoch of VGG16, trained as in the paper, with the cache and without.
+"""Measure what caching the frozen trunk saves: an epoch of VGG16, trained as in the paper, with and without the cache.
 
     python benchmarks/trunk_cache.py [--images 96] [--batch 32] [--rounds 2]
 
-Random weights, images made for the purpose and read from disk. All ways are measured in turns in one run and compared
-by their medians. Writes benchmarks/results/trunk-cache-cpu.md.
+Uses random weights and generated images that are read from disk. All ways are measured in turns within one run and
+compared by their medians. Writes benchmarks/results/trunk-cache-cpu.md.
 """
 
 import argparse
@@ -33,7 +33,7 @@ Batches = Callable[[], Iterator[Tensor]]
 
 
 def make_images(folder: Path, count: int) -> LabelledImages:
-    """Photographs of coarse random colours, 400 x 300, as JPEG files."""
+    """Write images of coarse random colours, 400 x 300, as JPEG files."""
     random = np.random.default_rng(0)
     files = []
     for number in range(count):
@@ -48,7 +48,7 @@ def make_images(folder: Path, count: int) -> LabelledImages:
 def train_epoch(
     model: TwoStreams, optimiser: torch.optim.Optimizer, batches: Iterator[Tensor], from_trunk: bool
 ) -> None:
-    """Three quarters of a batch are source, the rest is target; cross-entropy of both."""
+    """Train on the cross-entropy of both domains; three quarters of a batch are source, the rest is target."""
     for rows in batches:
         split = len(rows) * 3 // 4
         labels = torch.arange(len(rows)) % CLASSES
@@ -60,7 +60,7 @@ def train_epoch(
 
 
 def measure(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
-    """Median seconds of an epoch; the quick ways get two turns for one of the slow way."""
+    """Return the median seconds of an epoch; the fast ways get two turns for each turn of the slow one."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(2 * rounds):
         for name, epoch in ways.items():
@@ -74,7 +74,7 @@ def measure(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, float
 
 
 def compare(folder: Path, count: int, batch: int, rounds: int) -> tuple[dict[str, float], float, float]:
-    """Time the epochs; also the making of the cache, and how far features with it are from those without."""
+    """Time the epochs and building the cache; also compare features with and without it."""
     images = make_images(folder, count)
     torch.manual_seed(0)
     model = TwoStreams(create_backbone("vgg16", pretrained=False), CLASSES, trains="paper").train()
@@ -102,7 +102,7 @@ def compare(folder: Path, count: int, batch: int, rounds: int) -> tuple[dict[str
         SLOW: lambda: train_epoch(model, optimiser, (inputs.batch(rows) for rows in order), False),
         "cache on disk": lambda: train_epoch(model, optimiser, (mapped[rows] for rows in order), True),
         "cache in memory": lambda: train_epoch(model, optimiser, (held[rows] for rows in order), True),
-        "cache on disk, images read all the same": lambda: train_epoch(model, optimiser, read_and(mapped), True),
+        "cache on disk, images read anyway": lambda: train_epoch(model, optimiser, read_and(mapped), True),
     }
     return measure(ways, rounds), making, difference
 
@@ -114,7 +114,7 @@ def report(seconds: dict[str, float], making: float, difference: float, options:
         "# An epoch with and without the trunk cache, on a CPU",
         "",
         f"Command: `python benchmarks/trunk_cache.py {options_used}`.",
-        "Medians, measured in turns in one run; seconds depend on the machine.",
+        "Medians, measured in turns within one run; seconds depend on the machine.",
         f"Python {platform.python_version()}, torch {torch.__version__}, {torch.get_num_threads()} threads.",
         f"Load average at the end: {os.getloadavg()[1]:.1f} over five minutes (other work on the machine adds noise).",
         "",
@@ -125,8 +125,8 @@ def report(seconds: dict[str, float], making: float, difference: float, options:
         "| --- | --- | --- |",
         *(f"| {name} | {value:.1f} | {base / value:.2f} |" for name, value in seconds.items()),
         "",
-        f"Making the cache took {making:.1f} s, once. Features with it differ from those without by {difference:.1e}",
-        "(relative). By operations alone it would be about 5.6.",
+        f"Building the cache took {making:.1f} s, once. Features with it differ from those without by {difference:.1e}",
+        "(relative). Counting operations alone, the speed-up would be about 5.6.",
     ]
     return "\n".join(lines) + "\n"
 

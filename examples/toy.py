@@ -1,10 +1,10 @@
-"""Two classes in the plane: a source with many labels, and a turned and shifted target with five per class.
+"""Two classes in the plane: a source with many labels, and a rotated and shifted target with five per class.
 
     python examples/toy.py --out demo
 
-Each domain has a stream of its own, here no more than an affine map of the plane, and one linear classifier serves
-both. They are trained with and without alignment of the class scatters, over several random draws; the accuracy on
-unseen target points is printed and the first draw is drawn as a picture.
+Each domain has its own stream, here just an affine map of the plane, and one linear classifier serves both. They are
+trained with and without alignment of the class scatters, over several random draws. The script prints the accuracy on
+unseen target points and plots the first draw.
 """
 
 import argparse
@@ -27,9 +27,9 @@ from torch import Tensor, nn
 from sohot import ScatterAlignment
 
 CENTRES = torch.tensor([[-1.5, 0.0], [1.5, 0.0]])
-SPREAD = torch.tensor([0.5, 1.5])  # long across the line between the classes
-COLOURS = ("#0072B2", "#D55E00")  # told apart by colour-blind readers, and in print
-FIRST_SEED = 1000  # the draws before it were looked at while this example was put together
+SPREAD = torch.tensor([0.5, 1.5])  # elongated perpendicular to the line between the classes
+COLOURS = ("#0072B2", "#D55E00")  # distinguishable for colour-blind readers and in print
+FIRST_SEED = 1000  # earlier draws were looked at while this example was written
 METHODS = {"s+t": "without alignment", "so": "with alignment"}
 
 
@@ -45,7 +45,7 @@ class Draw(NamedTuple):
 
 
 class Model(nn.Module):
-    """A stream for each domain, both leaving the plane as it is at the start, and one classifier."""
+    """One stream per domain, both starting as the identity, and one classifier."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Model(nn.Module):
 
 
 def sample(per_class: int, degrees: float, shift: tuple[float, float], generator: torch.Generator) -> Points:
-    """Two elongated clouds, turned about the origin and shifted."""
+    """Sample two elongated clouds, rotated about the origin and shifted."""
     y = torch.arange(2).repeat_interleave(per_class)
     x = CENTRES[y] + SPREAD * torch.randn(2 * per_class, 2, generator=generator)
     cos, sin = torch.deg2rad(torch.tensor(degrees)).cos(), torch.deg2rad(torch.tensor(degrees)).sin()
@@ -149,11 +149,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture (default: demo)")
     parser.add_argument("--draws", type=int, default=10, help="number of random draws (default: 10)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object on standard output, nothing else")
+    parser.add_argument("--json", action="store_true", help="print only one JSON object on standard output")
     options = parser.parse_args()
     if options.draws < 1:
         parser.error("--draws must be at least 1")
-    torch.set_num_threads(1)  # these networks are too small to share out
+    torch.set_num_threads(1)  # these networks are too small for more
 
     start = time.perf_counter()
     accuracies: dict[str, list[float]] = {method: [] for method in METHODS}
@@ -184,7 +184,7 @@ def main() -> None:
     gains = [so - st for so, st in zip(accuracies["so"], accuracies["s+t"], strict=True)]
     better = sum(gain > 0 for gain in gains)
     print(f"  alignment gained {statistics.mean(gains):+.1f} points, in {better} of {options.draws} draws")
-    print(f"Picture of the first draw: {picture}  ({seconds:.0f} s)")
+    print(f"Plot of the first draw: {picture}  ({seconds:.0f} s)")
 
 
 if __name__ == "__main__":

@@ -219,7 +219,7 @@ def experiment(
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder, but {out} is a file")
 
-    from ..experiments.engines.making import make_engine
+    from ..experiments.engines.making import make_engine  # these import torch, which a wrong option need not wait for
     from ..experiments.running import plan_grid
     from .experiment_run import command, run_experiment, show_plan
 

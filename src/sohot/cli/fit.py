@@ -54,7 +54,7 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
         say(explain_paper(resolved))
 
     from ..runs.launching import end_with_parent, launch, needs_launch
-    from ..runs.pipeline import fit_run
+    from ..runs.pipeline import fit_run  # these import torch, which a wrong option need not wait for
     from ..runs.selection import require_one_device
     from ..training.ranks import Ranks
     from .watching import TerminalWatcher, bar

@@ -27,7 +27,7 @@ def write_outputs(
     if not any(record["status"] == "done" for record in records):
         return []
     files = write_tables(list(records), grid, out)
-    from .figures.writing import write_figures
+    from .figures.writing import write_figures  # after the tables: they are written even where nothing can be drawn
     from .pages.writing import write_report
 
     return [*files, *write_figures(list(records), grid, out, progress), write_report(out)]

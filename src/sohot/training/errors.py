@@ -62,7 +62,7 @@ def record_ending(code: int, sentence: str, error: BaseException) -> bool:
     file = os.environ.get(ENDING)
     if file is None:
         return False
-    from .ranks import lost_connection
+    from .ranks import lost_connection  # not before: every command that fails asks here
 
     lost = isinstance(error, RankLost) or lost_connection(error) or lost_connection(error.__cause__)
     write_json(Path(file), {"code": code, "sentence": sentence, "lost": lost})

@@ -44,11 +44,11 @@ def strengths(setting: str, values: Sequence[float], **fixed: Any) -> dict[str, 
 
 RIVALS: dict[str, dict[str, dict[str, Any]]] = {
     "means": strengths("sigma2", (1e-4, 1e-3, 1e-2)),
-    "variance": strengths("rival_weight", (1e-4, 1e-3, 1e-2)),
-    "ccsa": strengths("rival_weight", (0.01, 0.1, 1), feature_scale="none"),
-    "dsne": strengths("rival_weight", (1e-4, 1e-3, 1e-2)),
-    "dage": strengths("rival_weight", (0.01, 0.1, 1)),
-    "supcon": strengths("rival_weight", (0.01, 0.1, 1)),
+    "variance": strengths("loss_weight", (1e-4, 1e-3, 1e-2)),
+    "ccsa": strengths("loss_weight", (0.01, 0.1, 1), feature_scale="none"),
+    "dsne": strengths("loss_weight", (1e-4, 1e-3, 1e-2)),
+    "dage": strengths("loss_weight", (0.01, 0.1, 1)),
+    "supcon": strengths("loss_weight", (0.01, 0.1, 1)),
     "l2-sp": strengths("l2_sp", (0.01, 0.1, 1)),
     "lp-ft": strengths("head_first", (0.1, 0.25, 0.5)),
 }

@@ -54,7 +54,7 @@ def trainer_of(case: Case, method: str, source: Inputs, target: Inputs, steps: i
         settings = FitSettings(
             method=method,
             steps=steps,
-            accelerator="cuda",
+            device="cuda",
             precision=case.precision,
             compile=case.compile,
             from_trunk=case.cache,

@@ -145,8 +145,8 @@ def test_bad_input_ends_in_the_sentence_of_one_process(domains, call, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"devices": 0}, "--devices must be at least 1, got 0"),
-        ({"threads": 0}, "--threads must be at least 1, got 0"),
+        ({"devices": 0}, "--devices must be an integer of at least 1, got 0"),
+        ({"threads": 0}, "--threads must be an integer of at least 1, got 0"),
         ({"devices": 2, "num_nodes": 2}, "--num-nodes 2: set MASTER_ADDR"),
         ({"devices": 2, "strategy": "fsdp"}, "--strategy must be one of 'auto', 'ddp', got 'fsdp'"),
     ],

@@ -13,7 +13,7 @@ from experiment_work import InlineEngine, small_grid, write_domains
 from sohot.experiments.engines import making
 from sohot.experiments.grid import write_grid
 from sohot.experiments.store import Store
-from sohot.methods import RIVAL_NAMES
+from sohot.methods import OTHER_NAMES
 from sohot.reporting import outputs
 
 
@@ -57,11 +57,11 @@ def test_a_grid_runs_and_is_kept(sohot, mine, tmp_path):
 
 @pytest.mark.parametrize("options", [(), ("--select", "cv")], ids=["fixed", "selected"])
 def test_rivals_run_on_frozen_features(sohot, mine, options):
-    named = ("--methods", ",".join(["s+t", *RIVAL_NAMES]), "--splits", "1-1", "--set", "steps=5", "--device", "cpu")
+    named = ("--methods", ",".join(["s+t", *OTHER_NAMES]), "--splits", "1-1", "--set", "steps=5", "--device", "cpu")
     done = sohot(*mine, "--frozen", *named, *options, "--json")
     assert done.code == 0
     assert done.json["cells"] == {"total": 9, "computed": 9, "kept": 0, "failed": 0}
-    assert [row["method"] for row in done.json["table"]["rows"]] == ["s+t", *RIVAL_NAMES]
+    assert [row["method"] for row in done.json["table"]["rows"]] == ["s+t", *OTHER_NAMES]
 
 
 def test_the_baseline_can_be_chosen(sohot, mine):
@@ -146,7 +146,7 @@ def test_what_the_data_set_has_not_is_a_sentence(sohot, mine):
         (("--backbone", "lite1"), "lite1"),
         (("--select", "validation"), "--select validation needs validation images"),
         (("--frozen", "--engine", "ray"), "leave --engine ray out"),
-        (("--frozen", "--set", "lr=0.1"), "on frozen features 'lr' is called 'learning_rate'"),
+        (("--frozen", "--set", "learning_rate=0.1"), "'learning_rate' is now called 'lr'"),
         (("--set", "target_shots=0"), "target_shots must be at least 1"),
         (("--device", "tpu"), "--device must be one of"),
     ):

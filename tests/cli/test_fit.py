@@ -8,8 +8,8 @@ import pytest
 import torch
 from command_line import count_trunk_images, newest, weights
 
-from sohot.cli.fit import _OF_OTHERS
 from sohot.experiments.cell import relevant_settings
+from sohot.methods.registry import method, method_that_looks_at
 from sohot.runs import RunConfig
 
 
@@ -61,12 +61,13 @@ def test_options_of_other_methods_need_a_method(sohot, domains, tmp_path):
 
 
 def test_no_option_that_the_default_leaves_aside_is_forgotten():
-    def dropped(method):
+    def dropped(name):
         defaults = {one.name: one.default for one in fields(RunConfig)}
-        return set(defaults) - set(relevant_settings(method, defaults))
+        return set(defaults) - set(relevant_settings(name, defaults))
 
-    assert set(_OF_OTHERS) == dropped(RunConfig.method) - {"coupling"}  # which depends on --heads
-    assert all(name not in dropped(method) for name, method in _OF_OTHERS.items())
+    ignored = method(RunConfig.method).ignored()
+    assert set(ignored) == dropped(RunConfig.method) - {"coupling"}  # which depends on --heads
+    assert all(name not in dropped(method_that_looks_at(name)) for name in ignored)
 
 
 def test_people_see_data_progress_and_accuracy(sohot, domains, tmp_path):

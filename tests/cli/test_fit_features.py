@@ -11,7 +11,7 @@ from two_domains import two_domains
 
 from sohot import SoHoTClassifier
 from sohot.heads.feature_file import FeatureSet, write_features
-from sohot.methods import RIVAL_NAMES
+from sohot.methods import OTHER_NAMES
 
 DATA = two_domains(shots=8)
 NAMES = ("bike", "mug", "=pen")
@@ -68,16 +68,16 @@ def test_the_model_that_is_kept_is_the_one_that_was_tested(
     assert per_class["mug"] == np.mean(model.predict(DATA.test[DATA.test_labels == 1]) == "mug")
 
 
-@pytest.mark.parametrize("method", RIVAL_NAMES)
+@pytest.mark.parametrize("method", OTHER_NAMES)
 def test_methods_to_compare_with(
     sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path, method: str
 ) -> None:
-    numbers = ("--rival-weight", 0.2, "--margin", 2, "--temperature", 0.3, "--l2-sp", 0.1, "--head-first", 0.4)
+    numbers = ("--loss-weight", 0.2, "--margin", 2, "--temperature", 0.3, "--l2-sp", 0.1, "--head-first", 0.4)
     out = tmp_path / "out"
     ended = sohot(*call(files), "--shots", 3, "--method", method, "--steps", 40, *numbers, "--out", out, "--json")
     assert ended.code == 0
     assert ended.json["method"] == method
-    told = [ended.json["settings"][one] for one in ("rival_weight", "margin", "temperature", "l2_sp", "head_first")]
+    told = [ended.json["settings"][one] for one in ("loss_weight", "margin", "temperature", "l2_sp", "head_first")]
     assert told == [0.2, 2.0, 0.3, 0.1, 0.4]
     assert ended.json["accuracy"]["micro"] > 0.6
 
@@ -120,7 +120,7 @@ def test_bad_calls_end_in_a_sentence(sohot: Callable[..., Ended], files: dict[st
         "--sigma1 must be": (files, ("--sigma1", "much", *out)),
         "sigma1 must hold one number for each": (files, ("--sigma1", "1,2", *out)),
         "head_first must be between 0 and 1": (files, ("--head-first", 2, *out)),
-        "rival_weight must be a finite number": (files, ("--method", "ccsa", "--rival-weight", -1, *out)),
+        "loss_weight must be a finite number": (files, ("--method", "ccsa", "--loss-weight", -1, *out)),
         "needs a method that aligns": (files, ("--method", "ccsa", "--orders", "2,3", *out)),
         "streams must be one of": (files, ("--streams", "both", *out)),
         "device must be": (files, ("--device", "toaster", *out)),

@@ -71,7 +71,7 @@ def test_help_and_lists_do_not_wait_for_torch(command: str, tmp_path: Path) -> N
         ("nonsense", "No such command"),
         ("fit --shotz 3", "No such option: --shotz"),
         ("fit --steps many", "Invalid value for '--steps'"),
-        ("fit --shots 0", "--shots must be at least 1, got 0"),
+        ("fit --shots 0", "--shots must be an integer of at least 1, got 0"),
         ("fit --config none.toml", "there is no such file"),
         ("info nothing", "there is no such run folder"),
         ("evaluate", "Missing argument 'RUN'"),

@@ -80,11 +80,11 @@ def test_a_method_keeps_the_settings_it_looks_at(method, kept):
     ("method", "kept"),
     [
         ("means", {"sigma2", "estimator", "feature_scale"}),
-        ("variance", {"rival_weight", "feature_scale"}),
-        ("ccsa", {"rival_weight", "margin", "feature_scale"}),
-        ("dsne", {"rival_weight", "margin", "feature_scale"}),
-        ("dage", {"rival_weight"}),
-        ("supcon", {"rival_weight", "temperature"}),
+        ("variance", {"loss_weight", "feature_scale"}),
+        ("ccsa", {"loss_weight", "margin", "feature_scale"}),
+        ("dsne", {"loss_weight", "margin", "feature_scale"}),
+        ("dage", {"loss_weight"}),
+        ("supcon", {"loss_weight", "temperature"}),
         ("l2-sp", set()),
         ("lp-ft", set()),
         ("so", {"orders", "sigma1", "sigma2", "estimator", "feature_scale"}),
@@ -92,7 +92,7 @@ def test_a_method_keeps_the_settings_it_looks_at(method, kept):
     ],
 )
 def test_so_does_a_rival_on_images_and_on_features(method, kept, frozen):
-    names = "orders sigma1 sigma2 estimator feature_scale rival_weight margin temperature l2_sp head_first"
+    names = "orders sigma1 sigma2 estimator feature_scale loss_weight margin temperature l2_sp head_first"
     found = set(relevant_settings(method, dict.fromkeys(names.split(), 0), frozen=frozen))
     assert found == {"l2_sp", "head_first", *kept}  # which every method can be trained with
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from sohot.experiments import METHODS, DemoProgress, describe, run_demo
-from sohot.experiments.demo import MEANING, read_demo
+from sohot.experiments.demo import read_demo
 from sohot.experiments.digit_splits import content_hash, draw_split
-from sohot.methods import RIVAL_NAMES
+from sohot.methods import OTHER_NAMES, method
 
 PICTURES = ["samples.png", "scatters.png", "zeta.png"]
 
@@ -94,12 +94,12 @@ def test_without_learned_weights_there_is_no_picture_of_them(tmp_path: Path) -> 
     assert [Path(file).name for file in run_tiny(tmp_path, methods=["t"])["pictures"]] == PICTURES[:2]
 
 
-def test_rivals_are_compared_where_they_are_named(tmp_path: Path) -> None:
-    assert set(RIVAL_NAMES) & set(METHODS) == {"means"}  # which is the default of `sohot fit`
-    result = run_tiny(tmp_path, methods=["s+t", *RIVAL_NAMES])
-    assert tuple(result["methods"]) == ("s+t", *RIVAL_NAMES)
+def test_other_methods_are_compared_where_they_are_named(tmp_path: Path) -> None:
+    assert set(OTHER_NAMES) & set(METHODS) == {"means"}  # which is the default of `sohot fit`
+    result = run_tiny(tmp_path, methods=["s+t", *OTHER_NAMES])
+    assert tuple(result["methods"]) == ("s+t", *OTHER_NAMES)
     text = describe(result)
-    assert all(MEANING[name] in text for name in RIVAL_NAMES)
+    assert all(method(name).label in text for name in OTHER_NAMES)
 
 
 def test_mean_and_std_are_those_of_the_splits(tmp_path: Path) -> None:

@@ -3,12 +3,12 @@ import torch
 from sohot.experiments.demo import METHODS
 from sohot.experiments.digit_splits import draw_split
 from sohot.experiments.digit_training import fit_digits, new_model, settings_for
-from sohot.methods import RIVAL_NAMES
+from sohot.methods import OTHER_NAMES
 
 
 def test_all_methods_have_one_budget() -> None:
     same = ("steps", "optimizer", "schedule", "warmup", "head_factor", "momentum", "clip_norm", "seed")
-    assert len({tuple(getattr(settings_for(name), one) for one in same) for name in (*METHODS, *RIVAL_NAMES)}) == 1
+    assert len({tuple(getattr(settings_for(name), one) for one in same) for name in (*METHODS, *OTHER_NAMES)}) == 1
 
 
 def test_a_network_depends_on_its_seed_alone_and_leaves_the_generator() -> None:

@@ -16,13 +16,13 @@ from sohot.experiments.planning import cells
 from sohot.experiments.preparing import trunks_of
 from sohot.experiments.running import plan_grid, run_grid
 from sohot.heads import FeatureProblem, fit_stack
-from sohot.methods import RIVAL_NAMES, HeadSettings
+from sohot.methods import OTHER_NAMES, HeadSettings
 from sohot.reporting.pages.experiment_folder import load_experiment
 from sohot.reporting.tables import table_json
 from sohot.training import evaluate
 
 SETTINGS = {"steps": 8, "components": 6}
-METHODS = ("s", "t", "s+t", "m", "so", "so+zeta", *RIVAL_NAMES)
+METHODS = ("s", "t", "s+t", "m", "so", "so+zeta", *OTHER_NAMES)
 
 
 def plan_of(tmp_path, select="none", **changes):
@@ -116,7 +116,7 @@ def test_a_failing_cell_is_told_and_the_others_go_on(tmp_path, monkeypatch):
 
 
 def test_a_fit_that_diverges_is_a_failure(tmp_path):
-    plan = plan_of(tmp_path, methods=("s+t",), splits=(1,), frozen={**SETTINGS, "learning_rate": 1e30})
+    plan = plan_of(tmp_path, methods=("s+t",), splits=(1,), frozen={**SETTINGS, "lr": 1e30})
     ((_, error),) = run_grid(plan, InlineEngine()).failed
     assert "training diverged" in error
 
@@ -147,9 +147,9 @@ def test_a_grid_keeps_its_settings_of_heads(tmp_path):
     grid = small_grid(frozen={"learning-rate": 0.01}, frozen_space={"weight-decay": [0.1, 0.2]})
     write_grid(grid, tmp_path / "grid.toml")
     again = read_grid(tmp_path / "grid.toml")
-    assert (again.frozen, again.frozen_space) == ({"learning_rate": 0.01}, {"weight_decay": [0.1, 0.2]})
-    changed = again.changed(None, {"weight_decay": "0.3", "orders": "2,3"})
-    assert changed.frozen == {"learning_rate": 0.01, "weight_decay": 0.3, "orders": [2, 3]}
+    assert (again.frozen, again.frozen_space) == ({"lr": 0.01}, {"head_decay": [0.1, 0.2]})
+    changed = again.changed(None, {"head_decay": "0.3", "orders": "2,3"})
+    assert changed.frozen == {"lr": 0.01, "head_decay": 0.3, "orders": [2, 3]}
     assert changed.frozen_space == {}
 
 
@@ -161,25 +161,25 @@ def test_every_method_has_something_to_choose_from():
     assert "sigma1" not in frozen_space(small_grid(), "s+t")
 
 
-@pytest.mark.parametrize("name", RIVAL_NAMES)
+@pytest.mark.parametrize("name", OTHER_NAMES)
 def test_a_rival_chooses_its_own_number_and_ties_go_to_the_usual_one(name):
     space = frozen_space(small_grid(), name)
-    (own,) = set(space) - {"learning_rate", "target_weight"}
-    assert own == {"means": "sigma2", "l2-sp": "l2_sp", "lp-ft": "head_first"}.get(name, "rival_weight")
+    (own,) = set(space) - {"lr", "target_weight"}
+    assert own == {"means": "sigma2", "l2-sp": "l2_sp", "lp-ft": "head_first"}.get(name, "loss_weight")
     tried = candidates(name, {}, space)
     assert len(tried) == 12
     assert head_settings(name, tried[0]) == HeadSettings(method=name)
-    weights = sorted({head_settings(name, one).weight_of_rival() for one in tried})
-    if own == "rival_weight":
-        assert weights[1] == HeadSettings(method=name).weight_of_rival()
+    weights = sorted({head_settings(name, one).used_loss_weight() for one in tried})
+    if own == "loss_weight":
+        assert weights[1] == HeadSettings(method=name).used_loss_weight()
         assert weights[0] < weights[1] < weights[2]
 
 
 def test_a_rival_selects_among_its_settings(tmp_path):
-    plan = plan_of(tmp_path, "cv", methods=("dsne",), splits=(1,), frozen_space={"rival_weight": [0.1, 3.0]})
+    plan = plan_of(tmp_path, "cv", methods=("dsne",), splits=(1,), frozen_space={"loss_weight": [0.1, 3.0]})
     ((_, record),) = run(plan).items()
     assert record["result"]["chosen"]["trials"] == 2
-    assert set(record["result"]["chosen"]["settings"]) == {"rival_weight"}
+    assert set(record["result"]["chosen"]["settings"]) == {"loss_weight"}
 
 
 def test_cells_are_not_repeated_for_what_a_rival_does_not_look_at(tmp_path):
@@ -196,16 +196,16 @@ def test_cells_are_not_repeated_for_what_a_rival_does_not_look_at(tmp_path):
 
 
 def test_the_table_shows_defaults_of_training_on_features(tmp_path):
-    plan = plan_of(tmp_path, methods=("l2-sp",), splits=(1,), vary={"weight_decay": [5e-3, 0.1]})
+    plan = plan_of(tmp_path, methods=("l2-sp",), splits=(1,), vary={"head_decay": [5e-3, 0.1]})
     rows = table_json(run_grid(plan, InlineEngine()).records, plan.grid)["rows"]
-    assert [row["values"]["weight_decay"] for row in rows] == [5e-3, 0.1]
+    assert [row["values"]["head_decay"] for row in rows] == [5e-3, 0.1]
 
 
 def test_bad_settings_are_named():
     with pytest.raises(ValueError, match="frozen: unknown setting on frozen features 'stepz'; did you mean 'steps'"):
         small_grid(frozen={"stepz": 3})
-    with pytest.raises(ValueError, match="on frozen features 'lr' is called 'learning_rate'"):
-        small_grid(frozen={"lr": 0.1})
+    with pytest.raises(ValueError, match="frozen: 'learning_rate' is now called 'lr'"):
+        small_grid(frozen={"learning_rate": 0.1})
     with pytest.raises(ValueError, match="frozen: steps must be an integer of at least 1"):
         small_grid(frozen={"steps": 0})
     with pytest.raises(ValueError, match=r"frozen_space\.sigma1 must be a list of values"):

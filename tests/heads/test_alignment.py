@@ -16,7 +16,7 @@ from sohot.heads.alignment import StackedAlignment
 from sohot.heads.layout import Labels, lay_out
 from sohot.heads.network import Shape
 from sohot.heads.objective import StackedObjective
-from sohot.methods import METHOD_NAMES, RIVAL_NAMES, FitSettings, HeadSettings
+from sohot.methods import METHOD_NAMES, OTHER_NAMES, FitSettings, HeadSettings
 from sohot.training import Objective
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
@@ -74,12 +74,12 @@ def test_energy_is_the_spread_of_scatter_alignment(data):
         assert_close(found.sqrt(), single.scale, **EXACT)
 
 
-@pytest.mark.parametrize("name", [name for name in (*METHOD_NAMES, *RIVAL_NAMES) if name not in ("s", "t")])
+@pytest.mark.parametrize("name", [name for name in (*METHOD_NAMES, *OTHER_NAMES) if name not in ("s", "t")])
 @pytest.mark.parametrize("target_weight", [None, 0.7])
 def test_loss_and_gradient_are_those_of_the_objective_of_one_model(name, target_weight):
     data = problem(0, (5, 1, 3), (3, 2, 0), size=4)
     common = {"method": name, "sigma1": 0.3, "sigma2": 0.2, "target_weight": target_weight, "coupling": 0.05}
-    settings = HeadSettings(**common, weight_decay=0.01, streams="separate", heads="coupled")
+    settings = HeadSettings(**common, head_decay=0.01, streams="separate", heads="coupled")
     layout = lay_out([Labels(data.source_labels, data.target_labels)], 3)
     shape = Shape(4, 3, "separate", "coupled", None, two_domains=True)
     objective = StackedObjective([settings], shape, layout, layout.fill([data.source], [data.target]))

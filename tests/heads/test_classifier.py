@@ -22,7 +22,7 @@ from two_domains import two_domains
 import sohot
 from sohot import SoHoTClassifier
 from sohot.heads import domains as tables
-from sohot.methods import METHOD_NAMES, RIVAL_NAMES, HeadSettings
+from sohot.methods import METHOD_NAMES, OTHER_NAMES, HeadSettings
 
 DATA = two_domains()
 SOURCE, TARGET = DATA.sample_domain > 0, DATA.sample_domain < 0
@@ -41,7 +41,7 @@ def test_defaults_are_those_of_the_trainer() -> None:
     assert SoHoTClassifier(random_state=0).settings() == HeadSettings()
 
 
-@pytest.mark.parametrize("method", [*METHOD_NAMES, *RIVAL_NAMES])
+@pytest.mark.parametrize("method", [*METHOD_NAMES, *OTHER_NAMES])
 def test_every_method_learns(method: str) -> None:
     classifier = fitted(method, steps=60)
     assert classifier.score(DATA.test, DATA.test_labels) > 0.6
@@ -59,7 +59,7 @@ def test_every_form_of_network_learns(streams: str, heads: str, hidden: int | No
 
 
 def test_numbers_of_rivals_reach_the_trainer() -> None:
-    params = {"rival_weight": 0.2, "margin": 3.0, "temperature": 0.5, "l2_sp": 0.1, "head_first": 0.25}
+    params = {"loss_weight": 0.2, "margin": 3.0, "temperature": 0.5, "l2_sp": 0.1, "head_first": 0.25}
     settings = fitted("ccsa", **params).fit_.settings
     assert {name: getattr(settings, name) for name in params} == params
     assert not np.allclose(fitted("dsne", margin=9.0).history_["loss"], fitted("dsne").history_["loss"])
@@ -240,7 +240,7 @@ def test_files_of_versions_without_rivals_are_read(tmp_path: Path) -> None:
         metadata = stored.metadata()
     content = json.loads(metadata["content"])
     for table in (content["config"]["settings"], content["about"]["params"]):
-        for name in ("rival_weight", "margin", "temperature", "l2_sp", "head_first"):
+        for name in ("loss_weight", "margin", "temperature", "l2_sp", "head_first"):
             del table[name]
     tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
     safetensors.torch.save_file(tensors, tmp_path / "old", {**metadata, "content": json.dumps(content)})
@@ -307,8 +307,8 @@ def test_bad_calls_end_in_a_sentence() -> None:
 
 
 def test_divergence_is_told() -> None:
-    with warnings.catch_warnings(), pytest.raises(sohot.training.Diverged, match="lower learning_rate"):
-        fitted(optimizer="sgd", learning_rate=1e12, steps=60)
+    with warnings.catch_warnings(), pytest.raises(sohot.training.Diverged, match="lower lr"):
+        fitted(optimizer="sgd", lr=1e12, steps=60)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")

@@ -15,7 +15,7 @@ from sohot import SoHoTClassifier, SoHoTClassifierCV
 from sohot.heads import cv
 from sohot.heads.candidates import make_candidates
 from sohot.heads.shot_folds import shot_folds
-from sohot.methods import RIVAL_NAMES
+from sohot.methods import OTHER_NAMES
 
 DATA = two_domains()
 QUICK = SoHoTClassifier(steps=20, random_state=0)
@@ -89,11 +89,11 @@ def test_equals_go_to_the_simpler_and_the_reason_says_so(monkeypatch: pytest.Mon
 
 def test_a_candidate_that_diverges_does_not_win() -> None:
     base = SoHoTClassifier(steps=40, optimizer="sgd")
-    search = SoHoTClassifierCV(base, {"method": ["s+t"], "learning_rate": [1e-3, 1e12]})
+    search = SoHoTClassifierCV(base, {"method": ["s+t"], "lr": [1e-3, 1e12]})
     search.fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
-    assert search.best_params_["learning_rate"] == 1e-3
+    assert search.best_params_["lr"] == 1e-3
     assert np.isnan(search.cv_results_["mean_test_score"]).sum() == 1
-    search.set_params(candidates={"learning_rate": [1e12, 1e13]})
+    search.set_params(candidates={"lr": [1e12, 1e13]})
     with pytest.raises(ValueError, match="every candidate diverged"):
         search.fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
 
@@ -118,7 +118,7 @@ def test_what_a_method_ignores_is_dropped() -> None:
 
 
 def test_rivals_can_be_chosen_and_come_after_training_on_both() -> None:
-    grid = {"method": ["so", *RIVAL_NAMES, "s+t"], "rival_weight": [0.1, 1.0], "sigma1": [0.1, 1.0]}
+    grid = {"method": ["so", *OTHER_NAMES, "s+t"], "loss_weight": [0.1, 1.0], "sigma1": [0.1, 1.0]}
     found = make_candidates(SoHoTClassifier(), grid)
     names = [candidate.params["method"] for candidate in found]
     assert names[0] == "s+t"
@@ -129,7 +129,7 @@ def test_rivals_can_be_chosen_and_come_after_training_on_both() -> None:
         "means": 1,
         "lp-ft": 1,
     }
-    search = SoHoTClassifierCV(SoHoTClassifier(steps=10), {"method": ["ccsa"], "rival_weight": [0.1, 1.0]})
+    search = SoHoTClassifierCV(SoHoTClassifier(steps=10), {"method": ["ccsa"], "loss_weight": [0.1, 1.0]})
     search.fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
     assert search.best_params_["method"] == "ccsa"
     assert len(search.cv_results_["params"]) == 2

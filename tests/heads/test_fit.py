@@ -10,9 +10,9 @@ from made_up_problems import blobs, problem
 from torch.testing import assert_close
 
 from sohot.heads import FeatureProblem, StackedFit, fit_stack
-from sohot.methods import METHOD_NAMES, RIVAL_NAMES, HeadSettings
+from sohot.methods import METHOD_NAMES, OTHER_NAMES, HeadSettings
 
-SHORT = HeadSettings(steps=12, learning_rate=0.01)
+SHORT = HeadSettings(steps=12, lr=0.01)
 SIZES = {
     "equal": ((5, 5, 5), (3, 3, 3)),
     "unequal": ((5, 1, 17), (3, 1, 2)),
@@ -34,7 +34,7 @@ def assert_stack_equals_singles(problems, of_fits, tolerance=1e-9, **options) ->
         assert_same(found, fit_stack([one], [of_fit])[0], tolerance)
 
 
-@pytest.mark.parametrize("name", [*METHOD_NAMES, *RIVAL_NAMES])
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *OTHER_NAMES])
 @pytest.mark.parametrize("streams", ["shared", "separate"])
 def test_a_stack_equals_its_fits_one_by_one(name, streams):
     problems = [problem(seed, *sizes) for seed, sizes in enumerate(SIZES.values())]
@@ -54,7 +54,7 @@ def test_a_stack_equals_its_fits_one_by_one(name, streams):
         {"feature_scale": "unit"},
         {"target_weight": 0.5},
         {"optimizer": "sgd", "schedule": "cosine"},
-        {"map_decay": 0.1, "schedule": "constant"},
+        {"weight_decay": 0.1, "schedule": "constant"},
     ],
     ids=str,
 )
@@ -66,16 +66,16 @@ def test_so_it_does_with_every_option(options):
 NUMBERS = st.sampled_from([0.0, 0.03, 0.4])
 any_settings = st.builds(
     HeadSettings,
-    method=st.sampled_from(["s", "t", "s+t", "m", "so", "so+to", "so+zeta", *RIVAL_NAMES]),
-    rival_weight=st.sampled_from([None, 0.0, 0.7]),
+    method=st.sampled_from(["s", "t", "s+t", "m", "so", "so+to", "so+zeta", *OTHER_NAMES]),
+    loss_weight=st.sampled_from([None, 0.0, 0.7]),
     margin=st.sampled_from([0.5, 2.0]),
     l2_sp=st.sampled_from([None, 0.0, 0.3]),
     head_first=st.sampled_from([None, 0.0, 0.5, 1.0]),
     sigma1=NUMBERS,
     sigma2=NUMBERS,
     alpha1=NUMBERS,
-    weight_decay=NUMBERS,
-    learning_rate=st.sampled_from([1e-3, 1e-2]),
+    head_decay=NUMBERS,
+    lr=st.sampled_from([1e-3, 1e-2]),
     hidden=st.sampled_from([None, 3]),
     streams=st.sampled_from(["shared", "separate"]),
     heads=st.sampled_from(["shared", "coupled"]),
@@ -111,7 +111,7 @@ def test_in_float32_too():
 
 def test_a_fit_that_diverges_leaves_the_others_alone():
     problems = [problem(0), problem(1)]
-    wild = replace(SHORT, learning_rate=1e200, optimizer="sgd", feature_scale="none")
+    wild = replace(SHORT, lr=1e200, optimizer="sgd", feature_scale="none")
     calm = replace(SHORT, optimizer="sgd", feature_scale="none")
     found = fit_stack(problems, [wild, calm])
     assert [fit.diverged for fit in found] == [True, False]
@@ -149,7 +149,7 @@ def test_a_method_does_not_look_at_the_domain_it_leaves_out(name, unused):
 def test_the_alignment_helps_where_the_target_has_moved():
     names = ("s", "t", "s+t", "so")
     data = [blobs(seed) for seed in range(4)]
-    of_fits = [HeadSettings(method=name, sigma1=0.3, sigma2=0.3, learning_rate=0.01, steps=100) for name in names]
+    of_fits = [HeadSettings(method=name, sigma1=0.3, sigma2=0.3, lr=0.01, steps=100) for name in names]
     fits = fit_stack([one for one, _, _ in data for _ in names], of_fits * len(data))
     hits = [
         float((fits[number * len(names) + k].predict_logits(test).argmax(1) == labels).double().mean())
@@ -161,7 +161,7 @@ def test_the_alignment_helps_where_the_target_has_moved():
 
 
 def test_learned_class_weights_are_kept_at_zero_or_above():
-    eager = replace(SHORT, method="so+to+zeta", sigma1=1e3, sigma2=1e3, zeta_learning_rate=1.0)
+    eager = replace(SHORT, method="so+to+zeta", sigma1=1e3, sigma2=1e3, zeta_lr=1.0)
     [found] = fit_stack([problem(0)], [eager])
     assert list(found.zeta) == ["means", "order2", "order3"]
     weights = torch.stack(list(found.zeta.values()))
@@ -215,7 +215,7 @@ def test_a_gpu_that_is_not_there_is_named():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
-@pytest.mark.parametrize("name", ["so+to+zeta", *RIVAL_NAMES])
+@pytest.mark.parametrize("name", ["so+to+zeta", *OTHER_NAMES])
 def test_a_gpu_gives_what_a_cpu_gives(name):
     problems = [problem(seed, *sizes) for seed, sizes in enumerate(SIZES.values())]
     of_fits = [replace(SHORT, method=name, components=3)] * len(problems)

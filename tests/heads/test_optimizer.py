@@ -24,8 +24,8 @@ def loss_of(parameters: dict[str, torch.Tensor]) -> torch.Tensor:
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("schedule", ["one-cycle", "constant"])
 def test_each_fit_is_trained_as_torch_would(kind, decay, schedule):
-    common = {"optimizer": kind, "schedule": schedule, "steps": 8, "map_decay": decay}
-    of_fits = [HeadSettings(learning_rate=lr, zeta_learning_rate=lr / 3, **common) for lr in (0.01, 0.001)]
+    common = {"optimizer": kind, "schedule": schedule, "steps": 8, "weight_decay": decay}
+    of_fits = [HeadSettings(lr=lr, zeta_lr=lr / 3, **common) for lr in (0.01, 0.001)]
     parameters = FlatParameters([start(0), start(1)], torch.zeros(1, dtype=torch.float64))
     stacked = StackedOptimizer(parameters, of_fits)
     for number in range(8):
@@ -33,9 +33,7 @@ def test_each_fit_is_trained_as_torch_would(kind, decay, schedule):
 
     for place, of_fit in enumerate(of_fits):
         single = {name: torch.nn.Parameter(x) for name, x in start(place).items()}
-        rates = dict(
-            zip(NAMES, (of_fit.learning_rate, 10 * of_fit.learning_rate, of_fit.zeta_learning_rate), strict=True)
-        )
+        rates = dict(zip(NAMES, (of_fit.lr, 10 * of_fit.lr, of_fit.zeta_lr), strict=True))
         build = torch.optim.AdamW if kind == "adamw" else torch.optim.SGD
         options = {"weight_decay": 0.0} | ({"momentum": 0.9} if kind == "sgd" else {})
         optimizer = build([{"params": [x], "lr": rates[name]} for name, x in single.items()], **options)

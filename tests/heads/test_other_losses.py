@@ -15,13 +15,13 @@ from sohot.heads.layout import Labels, lay_out
 from sohot.heads.network import of_network
 from sohot.heads.optimizer import FlatParameters, StackedOptimizer
 from sohot.heads.other_losses import make_rival
-from sohot.methods import RIVAL_NAMES, FitSettings, HeadSettings, method
+from sohot.methods import OTHER_NAMES, FitSettings, HeadSettings, method
 from sohot.training.alignments import make_alignment
 from sohot.training.optimization import learning_rate_factor
 
 LOSSES = ("variance", "ccsa", "dsne", "dage", "supcon")
 SCALED = ("variance", "ccsa", "dsne")
-SHORT = HeadSettings(steps=12, learning_rate=0.01)
+SHORT = HeadSettings(steps=12, lr=0.01)
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 each_loss = pytest.mark.parametrize("name", LOSSES)
 
@@ -49,7 +49,7 @@ def test_value_and_gradient_are_those_of_the_loss_of_each_fit(name, data, scale)
     layout = lay_out([Labels(ys, yt) for _, ys, _, yt in cut], 4)
     rows = layout.fill([one[0] for one in cut], [one[2] for one in cut]).requires_grad_()
     numbers = [
-        {"method": name, "rival_weight": weight, "margin": margin, "temperature": temperature}
+        {"method": name, "loss_weight": weight, "margin": margin, "temperature": temperature}
         for weight, margin, temperature in [(None, 1.0, 0.1), (0.3, 4.0, 0.5), (2.0, 0.0, 2.0)]
     ][: len(cut)]
     rival = make_rival([HeadSettings(**own) for own in numbers], layout, rows)
@@ -95,7 +95,7 @@ def test_means_are_second_order_without_its_scatters(estimator, streams):
 @each_loss
 def test_a_loss_that_weighs_nothing_is_training_on_both(name):
     assert_same(
-        fit_one(problem(0), replace(SHORT, method=name, rival_weight=0.0)),
+        fit_one(problem(0), replace(SHORT, method=name, loss_weight=0.0)),
         fit_one(problem(0), replace(SHORT, method="s+t")),
     )
 
@@ -103,7 +103,7 @@ def test_a_loss_that_weighs_nothing_is_training_on_both(name):
 @each_loss
 def test_a_loss_moves_the_network_and_falls(name):
     data, _, _ = blobs(0)
-    found = fit_one(data, replace(SHORT, method=name, rival_weight=3.0, steps=60))
+    found = fit_one(data, replace(SHORT, method=name, loss_weight=3.0, steps=60))
     plain = fit_one(data, replace(SHORT, method="s+t", steps=60))
     assert not torch.allclose(found.parameters["target.map"], plain.parameters["target.map"], atol=1e-4)
     assert found.history["alignment"][-1] < found.history["alignment"][0]
@@ -132,7 +132,7 @@ def test_the_size_of_features_does_not_matter_after_scaling(name, scale):
     assert not torch.allclose(found.parameters["target.map"], bare.parameters["target.map"])
 
 
-@pytest.mark.parametrize("name", RIVAL_NAMES)
+@pytest.mark.parametrize("name", OTHER_NAMES)
 def test_classes_of_one_row_and_classes_of_one_domain_give_numbers(name):
     sizes = [((1, 1, 1), (1, 1, 1)), ((1, 9, 0), (2, 0, 1)), ((4, 0, 0), (0, 1, 1))]
     problems = [problem(seed, *one) for seed, one in enumerate(sizes)]
@@ -140,7 +140,7 @@ def test_classes_of_one_row_and_classes_of_one_domain_give_numbers(name):
         assert not fit.diverged
 
 
-@pytest.mark.parametrize("name", RIVAL_NAMES)
+@pytest.mark.parametrize("name", OTHER_NAMES)
 def test_coinciding_rows_give_numbers(name):
     rows, labels = torch.eye(4, 5, dtype=torch.float64), torch.arange(4)
     assert not fit_one(FeatureProblem(rows, labels, rows.clone(), labels, 4), replace(SHORT, method=name)).diverged
@@ -149,8 +149,8 @@ def test_coinciding_rows_give_numbers(name):
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_fit_that_diverges_leaves_the_others_alone(name):
     problems = [problem(0), problem(1)]
-    wild = replace(SHORT, method=name, learning_rate=1e200, optimizer="sgd", feature_scale="none", rival_weight=1.0)
-    calm = replace(wild, learning_rate=1e-3)
+    wild = replace(SHORT, method=name, lr=1e200, optimizer="sgd", feature_scale="none", loss_weight=1.0)
+    calm = replace(wild, lr=1e-3)
     found = fit_stack(problems, [wild, calm])
     assert [fit.diverged for fit in found] == [True, False]
     assert_same(found[1], fit_one(problems[1], calm))
@@ -174,7 +174,7 @@ def test_the_stronger_the_pull_the_nearer_the_network_stays_to_its_start(hidden)
 
 
 def test_the_pull_stands_in_place_of_the_decay_of_the_map():
-    found = fit_one(problem(0), replace(SHORT, method="l2-sp", map_decay=5.0))
+    found = fit_one(problem(0), replace(SHORT, method="l2-sp", weight_decay=5.0))
     assert_same(found, fit_one(problem(0), replace(SHORT, method="s+t", l2_sp=0.01)))
     assert HeadSettings(method="l2-sp").start_pull() == FitSettings(method="l2-sp").start_pull() == 0.01
     assert HeadSettings(method="so").start_pull() == 0
@@ -183,14 +183,14 @@ def test_the_pull_stands_in_place_of_the_decay_of_the_map():
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
 @pytest.mark.parametrize("name", ["lp-ft", "so+zeta"])
 def test_a_network_that_only_waits_never_moves(optimizer, name):
-    found = fit_one(problem(0), replace(SHORT, method=name, head_first=1.0, optimizer=optimizer, map_decay=0.5))
+    found = fit_one(problem(0), replace(SHORT, method=name, head_first=1.0, optimizer=optimizer, weight_decay=0.5))
     assert moved(found) == 0
     assert found.history["cross_entropy"][-1] < found.history["cross_entropy"][0]
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
 def test_lp_ft_trains_the_classifier_and_then_all_as_torch_would(optimizer):
-    of_fit = HeadSettings(method="lp-ft", steps=9, optimizer=optimizer, learning_rate=0.01)
+    of_fit = HeadSettings(method="lp-ft", steps=9, optimizer=optimizer, lr=0.01)
     names = ("target.map", "target.classifier")
     start = {name: torch.randn(3, 2, dtype=torch.float64) for name in names}
     parameters = FlatParameters([start], torch.zeros(1, dtype=torch.float64))
@@ -217,7 +217,7 @@ def test_lp_ft_trains_the_classifier_and_then_all_as_torch_would(optimizer):
 
 def test_numbers_of_a_fit_do_not_keep_it_out_of_a_stack():
     told = []
-    of_fits = [replace(SHORT, method="ccsa", rival_weight=w, margin=m) for w, m in [(0.1, 1.0), (1.0, 3.0)]]
+    of_fits = [replace(SHORT, method="ccsa", loss_weight=w, margin=m) for w, m in [(0.1, 1.0), (1.0, 3.0)]]
     of_fits += [replace(SHORT, method="s+t"), replace(SHORT, method="l2-sp", l2_sp=0.5)]
     fit_stack([problem(0)] * 4, of_fits, on_progress=lambda done, _: told.append(done))
     assert told == [2, 4]
@@ -233,7 +233,7 @@ def test_float32_follows_float64(name):
 
 
 def test_bad_numbers_are_named():
-    for name in ("rival_weight", "margin", "l2_sp"):
+    for name in ("loss_weight", "margin", "l2_sp"):
         with pytest.raises(ValueError, match=f"{name} must be a finite number of at least 0"):
             HeadSettings(**{name: -1.0})
         with pytest.raises(TypeError, match=f"{name} must be a number"):

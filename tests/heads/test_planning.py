@@ -51,9 +51,9 @@ def test_a_cpu_does_not_pad_small_classes_to_large_ones_and_a_gpu_does():
 
 
 def test_numbers_of_a_fit_do_not_keep_it_out_of_a_stack():
-    base = plan(sigma1=0.1, weight_decay=0.0, norm_bound=1.0)
-    assert base == plan(sigma1=1.0, weight_decay=0.1, norm_bound=2.0, seed=3, learning_rate=0.1, target_weight=0.5)
-    assert base != plan(sigma1=0.1, weight_decay=0.0)
+    base = plan(sigma1=0.1, head_decay=0.0, norm_bound=1.0)
+    assert base == plan(sigma1=1.0, head_decay=0.1, norm_bound=2.0, seed=3, lr=0.1, target_weight=0.5)
+    assert base != plan(sigma1=0.1, head_decay=0.0)
     assert plan(method="s+t", estimator="unbiased") == plan(method="s+t")  # without alignment there is no estimator
 
 

@@ -10,17 +10,17 @@ from sohot.heads.fit import PreparedFit, train
 from sohot.heads.layout import Labels
 from sohot.heads.network import Shape
 from sohot.heads.preparation import prepare
-from sohot.methods import METHOD_NAMES, RIVAL_NAMES, HeadSettings
+from sohot.methods import METHOD_NAMES, OTHER_NAMES, HeadSettings
 
 PROBLEMS = [problem(seed, (5, 1, 17), (3, 1, 2)) for seed in range(2)]
 
 
-@pytest.mark.parametrize("name", [*METHOD_NAMES, *RIVAL_NAMES])
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *OTHER_NAMES])
 @pytest.mark.parametrize(
     "options",
     [
         {"streams": "separate", "heads": "coupled", "hidden": 4, "norm_bound": 2.0},
-        {"estimator": "unbiased", "feature_scale": "unit", "map_decay": 0.1, "optimizer": "sgd"},
+        {"estimator": "unbiased", "feature_scale": "unit", "weight_decay": 0.1, "optimizer": "sgd"},
     ],
     ids=str,
 )

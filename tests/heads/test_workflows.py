@@ -71,5 +71,5 @@ def test_a_search_within_a_cross_validation() -> None:
 
 
 def test_without_domains_it_is_searched_like_any_classifier() -> None:
-    search = GridSearchCV(QUICK, {"weight_decay": [1e-4, 1.0]}, cv=3).fit(DATA.X, DATA.y)
+    search = GridSearchCV(QUICK, {"head_decay": [1e-4, 1.0]}, cv=3).fit(DATA.X, DATA.y)
     assert search.best_score_ > 0.8

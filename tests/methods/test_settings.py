@@ -28,7 +28,7 @@ def test_bookkeeping_does_not_decide_the_result():
         ({"optimizer": "adam"}, "optimizer must be one of"),
         ({"schedule": "step"}, "schedule must be one of"),
         ({"precision": "8"}, "precision must be one of"),
-        ({"accelerator": "tpu"}, "accelerator must be one of"),
+        ({"device": "tpu"}, "device must be one of"),
         ({"estimator": "best"}, "estimator must be one of"),
         ({"feature_scale": "mean"}, "feature_scale must be one of"),
         ({"loggers": ("paper",)}, "each of loggers must be one of"),
@@ -43,5 +43,5 @@ def test_a_wrong_setting_is_named(wrong, message):
 
 
 def test_an_unknown_setting_is_named():
-    with pytest.raises(ValueError, match="do not know 'learning_rate'"):
+    with pytest.raises(ValueError, match="do not know 'learning_rate'; 'learning_rate' is now called 'lr'"):
         FitSettings.from_json({"learning_rate": 1})

@@ -13,7 +13,7 @@ from PIL import Image
 from sohot.experiments import run_demo
 from sohot.experiments.cell import Cell
 from sohot.experiments.store import Store
-from sohot.methods import METHOD_NAMES, RIVAL_NAMES
+from sohot.methods import METHOD_NAMES, OTHER_NAMES
 from sohot.reporting.pages import write_report
 from sohot.reporting.pages.blocks import Number, Page, Plot, Section, Table, Words
 from sohot.reporting.pages.experiment_folder import load_experiment
@@ -358,6 +358,6 @@ def test_no_id_stands_twice(tmp_path):
     assert len(set(ids)) == len(ids)
 
 
-@pytest.mark.parametrize("name", [*METHOD_NAMES, *RIVAL_NAMES])
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *OTHER_NAMES])
 def test_every_method_can_be_said_in_words(name):
     assert "trained on" in method_in_words(name)

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sohot.methods import method
-from sohot.methods.choices import RIVAL_WEIGHTS
 from sohot.runs import RunConfig
 from sohot.runs.candidates import CANDIDATES, candidate_configs
 
@@ -44,11 +43,11 @@ def test_orders_are_for_those_that_align():
 
 def test_rivals_have_numbers_of_their_own():
     ccsa = candidate_configs(AUTO)["ccsa"].settings()
-    assert (ccsa.weight_of_rival(), ccsa.margin) == (RIVAL_WEIGHTS["ccsa"], 1.0)
-    given = candidate_configs(replace(AUTO, rival_weight=0.7, margin=2.0, sigma2=0.5))
+    assert (ccsa.used_loss_weight(), ccsa.margin) == (method("ccsa").loss_weight, 1.0)
+    given = candidate_configs(replace(AUTO, loss_weight=0.7, margin=2.0, sigma2=0.5))
     settings = {name: one.settings() for name, one in given.items()}
-    assert (settings["ccsa"].weight_of_rival(), settings["ccsa"].margin) == (0.7, 2.0)
-    assert (settings["means"].weight_of_rival(), settings["means"].sigma2) == (0.0, 0.5)
+    assert (settings["ccsa"].used_loss_weight(), settings["ccsa"].margin) == (0.7, 2.0)
+    assert (settings["means"].used_loss_weight(), settings["means"].sigma2) == (0.0, 0.5)
 
 
 def test_what_cannot_be_is_said():

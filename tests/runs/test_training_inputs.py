@@ -25,7 +25,7 @@ def images(tmp_path):
 
 
 def config(tmp_path, **more):
-    options = {"backbone": "small-cnn", "image_size": 16, "trains": "paper", "device": "cpu", "workers": 0}
+    options = {"backbone": "small-cnn", "image_size": 16, "trains": "paper", "device": "cpu", "read_threads": 0}
     return RunConfig(**{**options, "out": tmp_path / "run", **more})
 
 

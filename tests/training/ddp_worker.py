@@ -82,7 +82,7 @@ def data():
 def run_case(name, **arguments):
     make, options, batches = CASES[name]
     usual = {"steps": STEPS, "lr": 0.05, "schedule": "constant", "checkpoint_every": 2}
-    settings = FitSettings(**{**usual, "accelerator": "cpu", "loggers": (), **options})
+    settings = FitSettings(**{**usual, "device": "cpu", "loggers": (), **options})
     if settings.precision == "64-true":
         arguments["double"] = True
     return train(make(), settings, batches, **arguments)

@@ -43,15 +43,15 @@ def difference(one, other):
 
 def test_a_gpu_trains_to_the_weights_of_a_processor(train, standin):
     models = [standin.SmallStreams() for _ in range(2)]
-    for model, accelerator in zip(models, ("cpu", "cuda"), strict=True):
+    for model, device in zip(models, ("cpu", "cuda"), strict=True):
         model.tail[3].p = 0.0
-        train(model, accelerator=accelerator, method="so+zeta", steps=8, batches=standin.RandomRows(24, 9))
+        train(model, device=device, method="so+zeta", steps=8, batches=standin.RandomRows(24, 9))
     assert difference(*models) < 1e-4
 
 
 @pytest.mark.parametrize("options", KINDS)
 def test_a_resumed_run_ends_where_an_undisturbed_one_does(train, standin, tmp_path, options):
-    options = {**options, "steps": 50, "checkpoint_every": 12, "accelerator": "cuda"}
+    options = {**options, "steps": 50, "checkpoint_every": 12, "device": "cuda"}
     options["batches"] = standin.RandomRows(24, 9)
     whole = train(run_dir=tmp_path / "whole", **options)
     with pytest.raises(Stop):
@@ -70,7 +70,7 @@ def test_what_is_read_ahead_is_drawn_again_when_resumed(standin, tmp_path):
 
     def run(name, on_step=None):
         source, source_labels, target, target_labels = standin.problem()
-        settings = FitSettings(steps=30, checkpoint_every=7, accelerator="cuda", loggers=())
+        settings = FitSettings(steps=30, checkpoint_every=7, device="cuda", loggers=())
         data = Noisy(source), source_labels, Noisy(target), target_labels
         return fit(standin.SmallStreams(), *data, settings, run_dir=tmp_path / name, resume=True, on_step=on_step)
 
@@ -82,7 +82,7 @@ def test_what_is_read_ahead_is_drawn_again_when_resumed(standin, tmp_path):
 
 def test_divergence_is_seen_soon_and_never_saved(train, tmp_path):
     with pytest.raises(Diverged, match=r"the loss is \S+ at step \d+"):
-        train(accelerator="cuda", lr=1e20, steps=500, run_dir=tmp_path, checkpoint_every=50)
+        train(device="cuda", lr=1e20, steps=500, run_dir=tmp_path, checkpoint_every=50)
     assert not checkpoint_folders(tmp_path / "checkpoints")
     assert len(read_csv_log(tmp_path / "log.csv")) <= READ_EVERY
 
@@ -91,7 +91,7 @@ def test_compiled_streams_train_to_the_same_weights(train, standin):
     models = [standin.SmallStreams() for _ in range(2)]
     for model, compile in zip(models, (False, True), strict=True):
         model.tail[3].p = 0.0
-        train(model, accelerator="cuda", compile=compile, steps=8)
+        train(model, device="cuda", compile=compile, steps=8)
     assert difference(*models) < 1e-4
 
 

@@ -149,7 +149,7 @@ def test_dropout_differs_by_rank_and_step_but_not_by_resuming():
 
 def test_several_devices_need_a_launcher():
     with pytest.raises(ValueError, match="devices=2 with num_nodes=1 needs 2 processes: start the script by torchrun"):
-        make_fabric(FitSettings(devices=2, accelerator="cpu"))
+        make_fabric(FitSettings(devices=2, device="cpu"))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])

@@ -70,7 +70,7 @@ def test_the_source_alone_trains_the_target_stream(train, standin, same_weights)
 @pytest.mark.parametrize("name", ["s", "t"])
 def test_a_domain_that_is_not_used_may_be_none(standin, name):
     source, source_labels, target, target_labels = standin.problem()
-    settings = FitSettings(method=name, steps=2, accelerator="cpu")
+    settings = FitSettings(method=name, steps=2, device="cpu")
     if name == "s":
         result = fit(standin.SmallStreams(), TensorInputs(source), source_labels, None, None, settings)
     else:
@@ -176,7 +176,7 @@ def test_bad_data_is_named(standin, change, error, message):
     for place, value in change.items():
         arguments[place] = value
     with pytest.raises(error, match=message):
-        fit(standin.SmallStreams(), *arguments, FitSettings(steps=1, accelerator="cpu"))
+        fit(standin.SmallStreams(), *arguments, FitSettings(steps=1, device="cpu"))
 
 
 def test_a_model_of_another_kind_is_refused(train):
@@ -193,8 +193,8 @@ def test_the_source_alone_needs_streams_that_take_the_same_images(train, standin
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_a_device_that_is_not_there_is_named(train):
-    with pytest.raises(ValueError, match="accelerator='cuda' with precision='32-true' cannot be used here"):
-        train(accelerator="cuda")
+    with pytest.raises(ValueError, match="device='cuda' with precision='32-true' cannot be used here"):
+        train(device="cuda")
 
 
 def test_resume_needs_a_folder(train):

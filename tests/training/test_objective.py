@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from sohot import ScatterAlignment
-from sohot.methods import METHOD_NAMES, RIVAL_NAMES, FitSettings
+from sohot.methods import METHOD_NAMES, OTHER_NAMES, FitSettings
 from sohot.training import Objective
 
 
@@ -19,7 +19,7 @@ def batch(standin):
     return standin.Output(source, target, *logits, None), source_labels, target_labels
 
 
-@pytest.mark.parametrize("name", [*METHOD_NAMES, *RIVAL_NAMES])
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *OTHER_NAMES])
 def test_the_parts_add_up_to_the_loss(batch, name):
     losses = build(method=name)(*batch, head_penalty=torch.tensor(0.5))
     parts = [losses[part] for part in ("cross_entropy", "head_penalty", "alignment") if part in losses]

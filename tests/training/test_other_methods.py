@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from sohot import ScatterAlignment
-from sohot.methods import RIVAL_NAMES, FitSettings, method
+from sohot.methods import OTHER_NAMES, FitSettings, method
 from sohot.training.alignments import make_alignment
 
 
-@pytest.mark.parametrize("name", RIVAL_NAMES)
+@pytest.mark.parametrize("name", OTHER_NAMES)
 def test_every_rival_learns_and_uses_both_domains(train, name):
     result = train(method=name, steps=40)
     assert method(name).uses_source
@@ -17,7 +17,7 @@ def test_every_rival_learns_and_uses_both_domains(train, name):
     assert result.history[-1]["accuracy_target"] == 1
 
 
-@pytest.mark.parametrize("name", [name for name in RIVAL_NAMES if name not in ("l2-sp", "lp-ft")])
+@pytest.mark.parametrize("name", [name for name in OTHER_NAMES if name not in ("l2-sp", "lp-ft")])
 def test_every_loss_moves_the_result(train, same_weights, name):
     assert not same_weights(train(method=name).model, train(method="s+t").model)
 
@@ -29,7 +29,7 @@ def test_the_means_alone_are_the_alignment_without_scatters():
 
 
 def test_settings_reach_the_loss():
-    ccsa = make_alignment(method("ccsa"), 3, FitSettings(rival_weight=0.5, margin=2.0, feature_scale="none"))
+    ccsa = make_alignment(method("ccsa"), 3, FitSettings(loss_weight=0.5, margin=2.0, feature_scale="none"))
     assert (ccsa.weight, ccsa.margin, ccsa.feature_scale) == (0.5, 2.0, "none")
     assert make_alignment(method("supcon"), 3, FitSettings(temperature=0.3)).temperature == 0.3
     assert make_alignment(method("dage"), 3, FitSettings()).weight == 1.0  # its paper's
@@ -74,7 +74,7 @@ def test_weights_stay_nearer_to_their_start_the_stronger_the_pull(train, standin
 
 
 def test_bad_settings_are_named():
-    for name, value in {"rival_weight": -1.0, "margin": -1.0, "l2_sp": -0.1}.items():
+    for name, value in {"loss_weight": -1.0, "margin": -1.0, "l2_sp": -0.1}.items():
         with pytest.raises(ValueError, match=f"{name} must be a finite number of at least 0"):
             FitSettings(**{name: value})
     with pytest.raises(ValueError, match="temperature must be above 0"):

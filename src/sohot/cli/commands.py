@@ -8,7 +8,7 @@ import typer
 from .. import __version__
 from .data import data_app
 from .experiment import HELP, experiment
-from .features import features, fit_features
+from .features import features, make_fit_features
 from .fit import make_fit
 from .output import print_json, print_text, say
 
@@ -25,12 +25,12 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, made 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
-Workers = Annotated[int | None, typer.Option("--workers", min=0, help="Threads that read images.")]
+Workers = Annotated[int | None, typer.Option("--read-threads", min=0, help="Threads that read images.")]
 
 app.command("fit")(make_fit())
 app.command("experiment", help=HELP)(experiment)
 app.command("features")(features)
-app.command("fit-features")(fit_features)
+app.command("fit-features")(make_fit_features())
 app.add_typer(data_app)
 
 
@@ -161,7 +161,8 @@ def demo(
     splits: Annotated[int, typer.Option("--splits", min=1, help="Random choices of the labelled images.")] = 3,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 0,
     methods: Annotated[
-        str | None, typer.Option("--methods", help="Methods, with commas between, rivals too; without it the paper's.")
+        str | None,
+        typer.Option("--methods", help="Methods, with commas between, other methods too; without it the paper's."),
     ] = None,
     json: Json = False,
 ) -> None:

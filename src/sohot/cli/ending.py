@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from ..methods.options import RENAMED, flag
 from ..training.errors import CorruptCheckpoint, ExportError, Interrupted, OtherVersion, PickleRefused, TrainingError
 from .output import errors
 
@@ -57,8 +58,15 @@ def describe_end(error: BaseException) -> tuple[int, str] | None:
     if os.environ.get(DEBUG):
         return None
     if isinstance(error, _CallError):
-        return error.exit_code, error.format_message()
+        return error.exit_code, _renamed_option(error) or error.format_message()
     return _describe_failure(error)
+
+
+def _renamed_option(error: Any) -> str | None:
+    """Say what an option that this command no longer knows is called now; None if it never was one."""
+    new = RENAMED.get(str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_"))
+    known = [name for option in error.ctx.command.params for name in option.opts] if new and error.ctx else []
+    return f"{error.option_name} is now called {flag(new)}" if new and flag(new) in known else None
 
 
 def _describe_failure(error: BaseException) -> tuple[int, str] | None:

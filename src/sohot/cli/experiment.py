@@ -10,7 +10,7 @@ from ..experiments.cell import SELECTIONS, TRIALS
 from ..experiments.engines import ENGINES
 from ..experiments.grid import COMPLEXITY, Grid, builtin_names, parse_splits, read_grid
 from ..experiments.grid_keys import shapes_features
-from ..methods.settings import ACCELERATORS
+from ..methods.settings import DEVICES
 from .output import print_json, print_text, results_only
 
 
@@ -201,8 +201,8 @@ def experiment(
         raise ValueError(f"--engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     if select not in SELECTIONS:
         raise ValueError(f"--select must be one of {', '.join(SELECTIONS)}, got {select!r}")
-    if device not in ACCELERATORS:
-        raise ValueError(f"--device must be one of {', '.join(ACCELERATORS)}, got {device!r}")
+    if device not in DEVICES:
+        raise ValueError(f"--device must be one of {', '.join(DEVICES)}, got {device!r}")
     if name == COMPLEXITY:
         from .experiment_run import run_complexity
 

@@ -82,7 +82,6 @@ def fit_feature_files(
     source_domain: str | None,
     target_domain: str | None,
     shots: int | None,
-    seed: int,
     leave_out: bool,
     device: str,
     settings: dict[str, Any],
@@ -90,15 +89,16 @@ def fit_feature_files(
 ) -> None:
     """Train a classifier on files of features, test it, and print its accuracy."""
     require_new_folder(out)
-    given = {name: value for name, value in settings.items() if value is not None}
-    method = given.pop("method")
     hints = get_type_hints(HeadSettings)
     values = {
-        one.name: convert(one, hints[one.name], given[one.name]) for one in fields(HeadSettings) if one.name in given
+        one.name: convert(one, hints[one.name], settings[one.name])
+        for one in fields(HeadSettings)
+        if one.name in settings
     }
-    if method != AUTO:
-        HeadSettings(method=method, **values)  # says what is wrong before the files are read
-    params = {**values, "method": method, "random_state": seed, "device": device}
+    if values.get("method") != AUTO:
+        HeadSettings(**values)  # says what is wrong before the files are read
+    seed = values.pop("seed", HeadSettings.seed)
+    params = {"method": HeadSettings.method, **values, "random_state": seed, "device": device}
     found = split_features(
         _open(source, source_domain),
         _open(target, target_domain),

@@ -1,14 +1,19 @@
 """`sohot features` and `sohot fit-features`: what they take. What they do is imported when they are called."""
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from ..methods.settings import HeadSettings
+from .options import option_parameters, with_parameters
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
-Workers = Annotated[int | None, typer.Option("--workers", min=0, help="Threads that read images.")]
+Workers = Annotated[int | None, typer.Option("--read-threads", min=0, help="Threads that read images.")]
 
 
 def features(
@@ -71,33 +76,10 @@ def fit_features(
     target_domain: Annotated[
         str | None, typer.Option("--target-domain", help="Domain in --target and --test, where they hold several.")
     ] = None,
-    method: Annotated[
-        str, typer.Option("--method", help="As in `sohot fit`; auto chooses by leave-one-shot-out on the target rows.")
-    ] = "so",
-    orders: Annotated[str | None, typer.Option("--orders", help="Orders in place of the method's, as 2,3.")] = None,
-    sigma1: Annotated[str | None, typer.Option("--sigma1", help="Weight of the scatters, or one per order.")] = None,
-    sigma2: Annotated[float | None, typer.Option("--sigma2", help="Weight of the means.")] = None,
-    estimator: Annotated[str | None, typer.Option("--estimator", help="plugin or unbiased.")] = None,
-    rival_weight: Annotated[float | None, typer.Option("--rival-weight", help="Weight of a rival's loss.")] = None,
-    margin: Annotated[float | None, typer.Option("--margin", help="Margin of ccsa and dsne.")] = None,
-    temperature: Annotated[float | None, typer.Option("--temperature", help="Temperature of supcon.")] = None,
-    l2_sp: Annotated[
-        float | None, typer.Option("--l2-sp", help="Hold the network at where it started, this strongly.")
-    ] = None,
-    head_first: Annotated[
-        float | None, typer.Option("--head-first", help="Share of the steps in which the classifier learns alone.")
-    ] = None,
-    streams: Annotated[str | None, typer.Option("--streams", help="shared or separate.")] = None,
-    heads: Annotated[str | None, typer.Option("--heads", help="shared or coupled.")] = None,
-    hidden: Annotated[int | None, typer.Option("--hidden", help="Size of a hidden layer; none without it.")] = None,
-    components: Annotated[int | None, typer.Option("--components", help="Principal axes that are kept.")] = None,
-    norm_bound: Annotated[float | None, typer.Option("--norm-bound", help="Bound τ on the squared norm.")] = None,
-    learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="Highest learning rate.")] = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="Steps to train.")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the shots and of the network.")] = 0,
     leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out classes of one domain only.")] = False,
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
     json: Json = False,
+    **settings: Any,
 ) -> None:
     """Train a classifier on features that `sohot features` has made, in seconds, and test it.
 
@@ -107,25 +89,6 @@ def fit_features(
     """
     from .feature_files import fit_feature_files
 
-    settings = {
-        "method": method,
-        "orders": orders,
-        "sigma1": sigma1,
-        "sigma2": sigma2,
-        "estimator": estimator,
-        "rival_weight": rival_weight,
-        "margin": margin,
-        "temperature": temperature,
-        "l2_sp": l2_sp,
-        "head_first": head_first,
-        "streams": streams,
-        "heads": heads,
-        "hidden": hidden,
-        "components": components,
-        "norm_bound": norm_bound,
-        "learning_rate": learning_rate,
-        "steps": steps,
-    }
     fit_feature_files(
         source,
         target,
@@ -134,9 +97,15 @@ def fit_features(
         source_domain=source_domain,
         target_domain=target_domain,
         shots=shots,
-        seed=seed,
         leave_out=leave_out,
         device=device,
-        settings=settings,
+        settings={name: value for name, value in settings.items() if value is not None},
         json=json,
     )
+
+
+def make_fit_features() -> Callable[..., None]:
+    """Make the command's function with a parameter for each option of training on features."""
+    own = [p for p in inspect.signature(fit_features).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    named = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in own]
+    return with_parameters(fit_features, [*named, *option_parameters(HeadSettings)])

@@ -3,13 +3,14 @@
 import inspect
 import shlex
 from collections.abc import Callable, Collection
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import typer
 
-from ..methods.options import flag, kinds_of
+from ..methods.options import flag
+from ..methods.registry import method as find_method
+from ..methods.registry import method_that_looks_at
 from ..runs.candidates import AUTO, is_auto
 from ..runs.config import RunConfig
 from ..runs.config_file import CONFIG, read_config
@@ -17,16 +18,8 @@ from ..runs.presets import explain_paper, is_paper, resolve_paper
 from ..runs.selection_file import read_asked
 from ..training.errors import Interrupted
 from .ending import Ended
+from .options import option_parameters, with_parameters
 from .output import percent, print_accuracy, print_json, print_text, results_only, say
-
-_READ = (int, float, bool, str, Path)
-_OF_OTHERS = {
-    **dict.fromkeys(("orders", "sigma1"), "so"),
-    **dict.fromkeys(("alpha1", "alpha2", "zeta_lr"), "so+zeta"),
-    **dict.fromkeys(("rival_weight", "margin"), "ccsa"),
-    "temperature": "supcon",
-}
-"""Options that the default method does not look at, and a method that does."""
 
 _HELP = """Adapt an image classifier from a source domain to a target domain with few labels.
 
@@ -111,11 +104,11 @@ def resolve(config: Path | None, given: dict[str, Any]) -> tuple[RunConfig, set[
 
 def _require_method(given: Collection[str]) -> None:
     """Refuse options that the default method leaves aside, where no method is named: they would silently do nothing."""
-    idle = [name for name in _OF_OTHERS if name in given]
+    idle = [name for name in find_method(RunConfig.method).ignored() if name in given]
     if idle and "method" not in given:
         raise ValueError(
             f"the default method, {RunConfig.method}, does not look at {', '.join(map(flag, idle))}: name one that "
-            f"does, such as --method {_OF_OTHERS[idle[-1]]}"
+            f"does, such as --method {method_that_looks_at(idle[-1])}"
         )
 
 
@@ -127,37 +120,6 @@ def _asked_before(stored: Path, merged: dict[str, Any]) -> dict[str, Any]:
     return before
 
 
-def _parameters() -> list[inspect.Parameter]:
-    """Make one parameter of each field; all default to None, which says that the option was not given."""
-    hints = get_type_hints(RunConfig)
-    found = []
-    for one in fields(RunConfig):
-        kind = _kind(hints[one.name])
-        shown = one.metadata["shown"]
-        if shown is None:
-            shown = "" if one.default in (None, False) else str(one.default)
-        declared = (
-            f"{flag(one.name)}/--no-{flag(one.name)[2:]}" if kind is bool and one.metadata["stored"] else flag(one.name)
-        )
-        option = typer.Option(
-            None,
-            declared,
-            help=one.metadata["help"],
-            rich_help_panel=one.metadata["group"],
-            show_default=shown or False,
-        )
-        found.append(
-            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind | None)
-        )
-    return found
-
-
-def _kind(hint: Any) -> type:
-    """Choose what the command line reads: lists are text with commas."""
-    kinds = kinds_of(hint)
-    return kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) and kinds[0] in _READ else str
-
-
 def make_fit() -> Callable[..., None]:
     """Make the command's function with a parameter for each option."""
 
@@ -166,9 +128,7 @@ def make_fit() -> Callable[..., None]:
 
     file = typer.Option(None, "--config", help="TOML file of options.", rich_help_panel="Run", show_default=False)
     first = inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=file, annotation=Path | None)
-    parameters = _parameters()
-    parameters.insert(next(place for place, one in enumerate(parameters) if one.name == "out"), first)
-    fit.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    fit.__annotations__ = {one.name: one.annotation for one in parameters}
+    parameters = option_parameters(RunConfig)
+    parameters.insert([parameter.name for parameter in parameters].index("out"), first)
     fit.__doc__ = _HELP
-    return fit
+    return with_parameters(fit, parameters)

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ..methods.registry import Method, method
-from ..methods.relevance import ignored_by
-from ..methods.settings import RIVAL_NUMBERS, RIVALS_LOOK_AT, FitSettings
+from ..methods.registry import method
+from ..methods.settings import FitSettings
 
 RESULTS_VERSION = 1
 """Part of every key; raise it when a change of the program changes results, so that old ones are not taken for new."""
@@ -19,8 +18,6 @@ SELECTIONS = ("none", "cv", "validation")
 TRIALS = 20
 """Settings tried per cell where they are chosen."""
 
-_ALIGNMENT = ("orders", "sigma1", "sigma2", "estimator", "feature_scale")
-_CLASS_WEIGHTS = ("alpha1", "alpha2", "zeta_lr")
 _FILES = ("weights", "source_weights")
 
 
@@ -114,21 +111,9 @@ def relevant_settings(name: str, settings: Mapping[str, Any], *, frozen: bool = 
         >>> relevant_settings("s+t", {"sigma1": 1.0, "steps": 50}), relevant_settings("so", {"sigma1": 1.0})
         ({'steps': 50}, {'sigma1': 1.0})
     """
-    dropped = set(ignored_by(name)) if frozen else {one for names in _ignored(method(name), settings) for one in names}
+    dropped = set(method(name).ignored(on_features=frozen))
+    if not frozen and settings.get("heads", "shared") == "shared":
+        dropped.add("coupling")
+    if not frozen and settings.get("optimizer", "sgd") != "sgd":
+        dropped.add("momentum")
     return {key: value for key, value in settings.items() if key not in dropped}
-
-
-def _ignored(chosen: Method, settings: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    of_rival = RIVALS_LOOK_AT.get(chosen.rival or "", ())
-    found: list[tuple[str, ...]] = [tuple(name for name in RIVAL_NUMBERS if name not in of_rival)]
-    if not chosen.aligns:
-        found.append(tuple(name for name in _ALIGNMENT if name not in of_rival))
-    if chosen.class_weights is None:
-        found.append(_CLASS_WEIGHTS)
-    if not (chosen.uses_source and chosen.uses_target):
-        found.append(("target_weight",))
-    if settings.get("heads", "shared") == "shared":
-        found.append(("coupling",))
-    if settings.get("optimizer", "sgd") != "sgd":
-        found.append(("momentum",))
-    return found

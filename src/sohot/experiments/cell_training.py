@@ -77,7 +77,7 @@ def _split(name: str, root: Path, options: str, protocol: str, shift: str, split
 
 def config_of(cell: Cell, settings: Mapping[str, Any], where: Where) -> RunConfig:
     """Give the options of `sohot fit` that a cell stands for."""
-    own = {"method": cell.method, "backbone": cell.backbone, "device": where.device, "workers": where.workers}
+    own = {"method": cell.method, "backbone": cell.backbone, "device": where.device, "read_threads": where.workers}
     if cell.frozen:  # the whole network is the trunk
         settings = {name: value for name, value in settings.items() if name in FEATURE_KEYS}
         own |= {"trains": "head"}
@@ -148,7 +148,7 @@ def train(
 
 def _test(config: RunConfig, model: TwoStreams, test: LabelledImages, inputs: Inputs | None) -> dict[str, Any]:
     if inputs is None:
-        return accuracy_on(model, test, config.workers)
+        return accuracy_on(model, test, config.read_threads)
     logits = predict_logits(model, inputs, batch_size=BATCH, from_trunk=True)
     return evaluate(logits, torch.tensor(test.labels), test.classes).as_json()
 

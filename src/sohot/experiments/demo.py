@@ -92,24 +92,6 @@ def _finite(value: float) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
-MEANING = {
-    "s": "source alone",
-    "t": "target alone",
-    "s+t": "both, no alignment",
-    "m": "both, whole domains aligned",
-    "so": "both, class scatters aligned",
-    "so+zeta": "the same with class weights",
-    "so+to+fo+zeta": "the same, orders 2, 3 and 4",
-    "means": "both, class means aligned",
-    "variance": "both, class spread penalised",
-    "ccsa": "both, pairs near or apart",
-    "dsne": "both, nearest and farthest",
-    "dage": "both, graph embedding",
-    "supcon": "both, supervised contrastive",
-    "l2-sp": "both, held at first weights",
-    "lp-ft": "both, classifier first",
-}
-
 _NEXT = """\
 What to try next:
   your own images, a folder per class:  sohot fit --source DIR --target DIR --shots 3 --out RUN
@@ -145,7 +127,7 @@ def describe(result: Mapping[str, Any]) -> str:
     """
     methods: Mapping[str, Any] = result["methods"]
     splits = len(next(iter(methods.values()))["splits"])
-    names, meanings = max(13, *map(len, methods)), max(len(MEANING.get(name, "")) for name in methods)
+    names, meanings = max(13, *map(len, methods)), max(len(method(name).label) for name in methods)
     spent = f"{_count(splits, 'split')}, {result['seconds']:.0f} s"
     lines = [
         f"From printed to handwritten digits: {SHOTS} labels per class, {spent}.",
@@ -155,7 +137,7 @@ def describe(result: Mapping[str, Any]) -> str:
         + (f"   difference to {BASELINE}" if BASELINE in methods else ""),
     ]
     for name, values in methods.items():
-        cells = f"  {name:<{names}}  {MEANING.get(name, ''):<{meanings}}  {values['mean']:4.1f} ± {values['std']:3.1f}"
+        cells = f"  {name:<{names}}  {method(name).label:<{meanings}}  {values['mean']:4.1f} ± {values['std']:3.1f}"
         lines.append(f"{cells}   {_difference(name, methods)}".rstrip())
     if result["pictures"]:
         lines += ["", "Pictures:", *(f"  {file}" for file in result["pictures"])]
@@ -189,7 +171,7 @@ def _count(number: int, thing: str) -> str:
 __all__ = ["METHODS", "DemoProgress", "describe", "run_demo"]
 
 METHODS = ("s", "t", "s+t", "m", "means", "so", "so+zeta", "so+to+fo+zeta")
-"""The methods the demo compares unless it is told others; it has settings for those of `RIVAL_NAMES` too."""
+"""The methods the demo compares unless it is told others; it has settings for those of `OTHER_NAMES` too."""
 
 
 class DemoProgress(NamedTuple):

@@ -25,7 +25,7 @@ _COMMON: dict[str, Any] = {
     "steps": STEPS,
     "optimizer": "adamw",
     "head_factor": 1.0,  # the whole network starts untrained, not only its classifier
-    "accelerator": "cpu",
+    "device": "cpu",
     "loggers": (),
 }
 
@@ -37,11 +37,11 @@ _OWN: dict[str, dict[str, Any]] = {
     "t": {"lr": 3e-3},
     "s+t": {"lr": 1e-2, "weight_decay": 0.3, "head_decay": 2.5e-3},
     "means": {"lr": 1e-2, "sigma2": 1e-3},
-    "variance": {"lr": 1e-2, "rival_weight": 0.01},
-    "ccsa": {"lr": 1e-2, "rival_weight": 0.1, "feature_scale": "none"},
-    "dsne": {"lr": 1e-3, "rival_weight": 1e-3},
-    "dage": {"lr": 3e-3, "rival_weight": 0.01},
-    "supcon": {"lr": 3e-3, "rival_weight": 1.0},
+    "variance": {"lr": 1e-2, "loss_weight": 0.01},
+    "ccsa": {"lr": 1e-2, "loss_weight": 0.1, "feature_scale": "none"},
+    "dsne": {"lr": 1e-3, "loss_weight": 1e-3},
+    "dage": {"lr": 3e-3, "loss_weight": 0.01},
+    "supcon": {"lr": 3e-3, "loss_weight": 1.0},
     "l2-sp": {"lr": 1e-2, "l2_sp": 0.01},
     "lp-ft": {"lr": 1e-2, "head_first": 0.1},
 }

@@ -65,7 +65,7 @@ class FrozenEngine:
         shares = {"select": (chosen - began) / max(len(ready), 1), "train": (trained - chosen) / max(len(ready), 1)}
         for task, fit in zip(ready, fits, strict=True):
             if fit.diverged:
-                advice = "training diverged: lower learning_rate, sigma1, sigma2 or rival_weight"
+                advice = "training diverged: lower lr, sigma1, sigma2 or loss_weight"
                 yield Outcome(task.cell, None, advice, sum(shares.values()))
             else:
                 yield Outcome(task.cell, task.result(fit, shares), None, sum(shares.values()))

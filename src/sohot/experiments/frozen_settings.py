@@ -4,9 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from ..methods.choices import RIVAL_WEIGHTS
 from ..methods.registry import method
-from ..methods.relevance import ignored_by
 from ..methods.settings import HeadSettings
 from .grid import Grid
 from .grid_keys import FEATURE_KEYS, HEAD_KEYS
@@ -16,28 +14,21 @@ SHARES: list[float | None] = [None, 0.5]
 RATES = [1e-3, 3e-3]
 ALIGNED_SPACE: dict[str, list[Any]] = {"sigma1": SIGMAS1, "sigma2": SIGMAS2, "target_weight": SHARES}
 PLAIN_SPACE: dict[str, list[Any]] = {
-    "weight_decay": [1e-3, 5e-3, 2e-2],
-    "learning_rate": RATES,
+    "head_decay": [1e-3, 5e-3, 2e-2],
+    "lr": RATES,
     "target_weight": SHARES,
 }
-RIVAL_SPACES: dict[str, dict[str, list[Any]]] = {
-    "means": {"sigma2": SIGMAS1},
-    "l2-sp": {"l2_sp": [1e-3, None, 0.1]},
-    "lp-ft": {"head_first": [0.25, None, 0.75]},
-    **{name: {"rival_weight": [usual / 10, None, usual * 10]} for name, usual in RIVAL_WEIGHTS.items()},
-}
-"""The number of its own that each rival chooses, here and on images; None is the usual one, so that ties go to it."""
 
 
 def usual_space(name: str) -> dict[str, list[Any]]:
     """Give what `--select` chooses from by default: twelve settings for each method that learns from both domains.
 
-    >>> usual_space("ccsa")["learning_rate"], usual_space("lp-ft")["head_first"]
+    >>> usual_space("ccsa")["lr"], usual_space("lp-ft")["head_first"]
     ([0.001, 0.003], [0.25, None, 0.75])
     """
     chosen = method(name)
-    if chosen.rival is not None:
-        return {**RIVAL_SPACES[chosen.rival], "learning_rate": RATES, "target_weight": SHARES}
+    if chosen.search:
+        return {**{name: list(values) for name, values in chosen.search.items()}, "lr": RATES, "target_weight": SHARES}
     return ALIGNED_SPACE if chosen.aligns else PLAIN_SPACE
 
 
@@ -85,7 +76,7 @@ def normal_head(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         >>> normal_head("s+t", {"steps": 50, "sigma1": 1.0, "seed": 0})
         {'steps': 50}
     """
-    kept = {key: value for key, value in settings.items() if key not in ignored_by(name)}
+    kept = {key: value for key, value in settings.items() if key not in method(name).ignored(on_features=True)}
     chosen, usual = HeadSettings(method=name, **kept).as_json(), HeadSettings(method=name).as_json()
     return {key: value for key, value in chosen.items() if value != usual[key]}
 
@@ -93,7 +84,7 @@ def normal_head(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 def frozen_space(grid: Grid, name: str) -> dict[str, list[Any]]:
     """Give what settings are chosen from for a method: a list of values by setting."""
     space = grid.frozen_space or {key: values for key, values in usual_space(name).items() if key not in grid.vary}
-    found = {key: list(values) for key, values in space.items() if key not in ignored_by(name)}
+    found = {key: list(values) for key, values in space.items() if key not in method(name).ignored(on_features=True)}
     for key, values in found.items():
         for value in values:
             normal_head(name, {**grid.frozen, key: value})

@@ -8,7 +8,7 @@ from inspect import signature
 from typing import Any, get_type_hints
 
 from ..data.protocols.registry import PROTOCOLS
-from ..methods.options import convert
+from ..methods.options import convert, renamed
 from ..methods.settings import HeadSettings
 from ..runs.config import RESULT_OPTIONS, RunConfig
 from ..selection.search_space import parse_space
@@ -30,10 +30,6 @@ HEAD_KEYS = tuple(one.name for one in fields(HeadSettings) if one.name != "metho
 """Settings of training on frozen features."""
 
 
-_OTHER_NAMES = {"lr": "learning_rate", "zeta_lr": "zeta_learning_rate", "head_decay": "weight_decay"}
-"""What options of `sohot fit` are called there."""
-
-
 def shapes_features(name: str) -> bool:
     """Tell whether a setting is about images and features, and not about training on features that are there.
 
@@ -46,15 +42,13 @@ def shapes_features(name: str) -> bool:
 def check_head(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Check settings of training on frozen features; values may be texts of the command line.
 
-    >>> check_head({"learning-rate": "0.01", "steps": 50}, "frozen")
-    {'learning_rate': 0.01, 'steps': 50}
+    >>> check_head({"lr": "0.01", "steps": 50}, "frozen")
+    {'lr': 0.01, 'steps': 50}
     """
     found: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
         try:
-            if name in _OTHER_NAMES:
-                raise ValueError(f"on frozen features {name!r} is called {_OTHER_NAMES[name]!r}")
             refuse_unknown(name, HEAD_KEYS, "setting on frozen features")
             found[name] = _of_text(value)
             HeadSettings(method="so", **{name: found[name]})
@@ -94,6 +88,8 @@ def refuse_unknown(key: str, known: Sequence[str], what: str) -> None:
     """
     if key in known:
         return
+    if sentence := renamed(key, known):
+        raise ValueError(sentence)
     near = get_close_matches(key, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
     raise ValueError(f"unknown {what} {key!r}{hint}")

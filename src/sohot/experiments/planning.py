@@ -17,7 +17,7 @@ from ..networks.names import is_own
 from ..networks.registry import find_builder
 from ..runs.config import RunConfig
 from .cell import SELECTIONS, TRIALS, Cell, relevant_settings
-from .frozen_settings import RIVAL_SPACES, frozen_combinations, frozen_space
+from .frozen_settings import frozen_combinations, frozen_space
 from .grid import Grid
 from .grid_keys import SETTINGS
 
@@ -132,19 +132,19 @@ def usual_space(name: str, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Give what `--select` chooses from by default.
 
     Without alignment the length matters as much as the learning rate does, for nothing else keeps such a network from
-    overfitting; it is never more than what the grid allows. Orders stay those in the method's name. Rivals choose the
-    one number that is their own, as on frozen features.
+    overfitting; it is never more than what the grid allows. Orders stay those in the method's name. Other methods
+    choose the one number that is their own, as on frozen features.
 
     >>> usual_space("s+t", {"steps": 100})["steps"], list(usual_space("so", {}))
     ([100, 50, 25], ['sigma1', 'sigma2', 'lr'])
-    >>> list(usual_space("means", {})), usual_space("supcon", {})["rival_weight"]
+    >>> list(usual_space("means", {})), usual_space("supcon", {})["loss_weight"]
     (['sigma2', 'lr'], [0.1, None, 10.0])
     """
     chosen = method(name)
     if chosen.aligns:
         return {"sigma1": SIGMAS, "sigma2": SIGMAS, "lr": RATES}
-    if chosen.rival is not None:
-        return {**RIVAL_SPACES[chosen.rival], "lr": RATES}
+    if chosen.search:
+        return {**{name: list(values) for name, values in chosen.search.items()}, "lr": RATES}
     length = "epochs" if "epochs" in settings else "steps"
     most = settings.get(length, FitSettings().steps)
     return {"lr": RATES, length: list(dict.fromkeys(max(1, most // share) for share in (1, 2, 4)))}

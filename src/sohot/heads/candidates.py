@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from sklearn.base import clone  # type: ignore[import-untyped]
 from sklearn.model_selection import ParameterGrid  # type: ignore[import-untyped]
 
-from ..methods.relevance import ignored_by
+from ..methods.registry import method as find_method
 from ..methods.settings import HeadSettings
 from .classifier import SoHoTClassifier
 
@@ -19,15 +19,15 @@ def _sigmas(pairs: Iterable[tuple[float, float]], **others: Any) -> list[dict[st
     return [{"sigma1": [one], "sigma2": [two], **{name: [x] for name, x in others.items()}} for one, two in pairs]
 
 
-_STRONG = 5e-2  # ten times the default: a plain rival that alignment has to beat
+_STRONG = 5e-2  # ten times the default: a plain baseline that alignment has to beat
 _EQUAL = [(0.01, 0.01), (0.1, 0.1), (1.0, 1.0)]
 
 DEFAULT: list[dict[str, list[Any]]] = [
     {"method": ["s+t"], "streams": ["shared", "separate"]},
-    {"method": ["s+t"], "weight_decay": [_STRONG]},
+    {"method": ["s+t"], "head_decay": [_STRONG]},
     *_sigmas(_EQUAL, method="m"),
     *_sigmas(_PAIRS, method="so"),
-    *_sigmas([(0.1, 0.1), (1.0, 0.1)], method="so", weight_decay=_STRONG),
+    *_sigmas([(0.1, 0.1), (1.0, 0.1)], method="so", head_decay=_STRONG),
     *_sigmas(_EQUAL, method="so", streams="separate"),
     *_sigmas(_EQUAL, method="so", estimator="unbiased"),
     *_sigmas(_EQUAL, method="so+zeta"),
@@ -52,12 +52,12 @@ class Candidate(NamedTuple):
 
     @property
     def simplicity(self) -> tuple[float, ...]:
-        """Gives the order in which equals are preferred: nothing aligned, rivals, whole domains, fewer orders, …."""
+        """Order in which equals are preferred: nothing aligned, other methods, whole domains, fewer orders, …."""
         method = self.settings.resolved_method()
         return (
             method.aligns,
-            method.rival is not None,
-            method.scope == "class",
+            not (method.aligns or method.is_plain),
+            method.aligns and method.scope == "class",
             len(method.orders),
             method.class_weights is not None,
             self.settings.streams == "separate",
@@ -92,7 +92,7 @@ def make_candidates(base: SoHoTClassifier, grid: Grid | Sequence[Grid] | None) -
     found: dict[HeadSettings, Candidate] = {}
     for params in ParameterGrid(grids):
         name = params.get("method", base.method)
-        ignored = ignored_by(name)
+        ignored = find_method(name).ignored(on_features=True)
         kept = {key: value for key, value in params.items() if key not in ignored}
         estimator = clone(base).set_params(**{key: _DEFAULTS[key] for key in ignored}, **kept, random_state=seed)
         settings = estimator.settings()

@@ -1,6 +1,7 @@
 """`SoHoTClassifier`: features of two domains in, a classifier for the target out, as scikit-learn has it."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
+from ..methods.options import RENAMED, renamed
 from ..methods.settings import HeadSettings
 from ..training.errors import Diverged
 from .domains import TargetStream
@@ -20,6 +22,26 @@ from .result import StackedFit, read_fit, write_fit
 
 _ABOUT = ("n_features_in_", "n_features_target_")
 """Attributes that a file holds beside the networks."""
+
+
+_PARAMETERS = (
+    *(declared.name for declared in fields(HeadSettings) if declared.name != "seed"),
+    "device",
+    "random_state",
+)
+
+
+def refuse_old_names(names: Iterable[str]) -> None:
+    """Refuse parameters that do not exist, with the new name of those that had another once."""
+    for name in names:
+        raise TypeError(f"SoHoTClassifier: {renamed(name, _PARAMETERS) or f'there is no parameter {name!r}'}")
+
+
+def describe_parameters(about: type) -> str:
+    """Describe the options of a dataclass as the arguments in a docstring."""
+    listed = [declared for declared in fields(about) if declared.name not in ("method", "seed")]
+    lines = (f"{one.name}: {one.metadata['help']} Default: {one.default!r}." for one in listed)
+    return "\n        ".join(lines)
 
 
 class SoHoTClassifier(FeatureClassifier):
@@ -33,47 +55,15 @@ class SoHoTClassifier(FeatureClassifier):
     `sample_domain` all rows are of one domain and this is a plain classifier.
 
     Args:
-        method: `s` (source alone), `t` (target alone), `s+t` (both, nothing aligned), `m` (whole domains aligned), or a
-            sum of `so`, `to`, `fo` (class scatters of order 2, 3, 4), with `+zeta` for learned class weights. To
-            compare with: `means`, `variance`, `ccsa`, `dsne`, `dage`, `supcon`, `l2-sp`, `lp-ft`, see
-            `sohot.training.method`.
-        orders: Orders to align in place of those in the method's name.
-        sigma1: Weight of the scatters; one number, or one for each order.
-        sigma2: Weight of the means.
-        alpha1: How strongly ζ, the class weights of the scatters, is held at 1.
-        alpha2: How strongly ζ̄, the class weights of the means, is held at 1.
-        estimator: "plugin" (the paper) or "unbiased", see `sohot.ScatterAlignment`.
-        feature_scale: "initial", "none" or "unit", see `sohot.ScatterAlignment`.
-        rival_weight: Weight of the loss of a method to compare with; None for the one of its paper.
-        margin: Margin of `ccsa` and `dsne`.
-        temperature: Temperature of `supcon`.
-        l2_sp: How strongly the networks are held at where they started, in place of `map_decay`; None for 0, and for
-            0.01 with the method `l2-sp`.
-        head_first: Share of the steps in which the classifier learns alone; None for 0, and for 0.5 with `lp-ft`.
-        streams: "shared" (one network for both domains) or "separate" (two, equal at the start).
-        hidden: Size of a hidden layer in the networks; None for linear ones.
-        components: Number of principal axes to keep; None for all features.
-        heads: "shared" (one classifier) or "coupled" (one for each domain).
-        norm_bound: τ of ‖φ‖² ≤ τ; None for no bound.
-        weight_decay: λ of λ‖W‖² on the classifier.
-        coupling: β' of β'‖W − W*‖² between coupled classifiers.
-        map_decay: Weight decay of the networks, which pulls them back to the features as they came.
-        target_weight: Share of the target in the cross-entropy; None for the mean over all rows.
-        learning_rate: Highest learning rate of the networks.
-        head_factor: The classifier learns this many times faster.
-        zeta_learning_rate: Highest learning rate of ζ.
-        optimizer: "adamw" or "sgd".
-        momentum: Momentum of SGD.
-        schedule: "one-cycle", "cosine" or "constant".
-        warmup: Share of the steps in which the learning rate rises.
-        steps: Number of steps, each on all rows.
+        method: Name of the method, see `sohot.methods.method` and docs/methods.md.
         device: Where to train: "cpu", "cuda", or "auto" for a GPU if there is one. Predictions are made on the CPU.
         random_state: Seed of the hidden layer's first weights; nothing else is random.
+        {parameters}
 
     Attributes:
         classes_: The classes.
         class_weights_: Learned class weights by term: "means" is ζ̄, "order2" and so on are ζ; None without `+zeta`.
-        history_: "loss", "cross_entropy" and "alignment" (or the loss of a rival) of each step.
+        history_: "loss", "cross_entropy" and "alignment" (or the loss of another method) of each step.
         n_features_in_: Number of features of X; `feature_names_in_` their names where X was a frame.
         n_features_target_: Number of features of the target.
         fit_: The trained networks, a `sohot.heads.StackedFit`.
@@ -101,7 +91,7 @@ class SoHoTClassifier(FeatureClassifier):
         alpha2: float = 0.1,
         estimator: str = "plugin",
         feature_scale: str = "initial",
-        rival_weight: float | None = None,
+        loss_weight: float | None = None,
         margin: float = 1.0,
         temperature: float = 0.1,
         l2_sp: float | None = None,
@@ -111,13 +101,13 @@ class SoHoTClassifier(FeatureClassifier):
         components: int | None = 128,
         heads: str = "shared",
         norm_bound: float | None = None,
-        weight_decay: float = 5e-3,
+        head_decay: float = 5e-3,
         coupling: float = 1e-3,
-        map_decay: float = 0.0,
+        weight_decay: float = 0.0,
         target_weight: float | None = None,
-        learning_rate: float = 1e-3,
+        lr: float = 1e-3,
         head_factor: float = 10.0,
-        zeta_learning_rate: float = 0.01,
+        zeta_lr: float = 0.01,
         optimizer: str = "adamw",
         momentum: float = 0.9,
         schedule: str = "one-cycle",
@@ -125,39 +115,18 @@ class SoHoTClassifier(FeatureClassifier):
         steps: int = 200,
         device: str | torch.device = "cpu",
         random_state: Any = None,
+        **old_names: Any,
     ) -> None:
-        self.method = method
-        self.orders = orders
-        self.sigma1 = sigma1
-        self.sigma2 = sigma2
-        self.alpha1 = alpha1
-        self.alpha2 = alpha2
-        self.estimator = estimator
-        self.feature_scale = feature_scale
-        self.rival_weight = rival_weight
-        self.margin = margin
-        self.temperature = temperature
-        self.l2_sp = l2_sp
-        self.head_first = head_first
-        self.streams = streams
-        self.hidden = hidden
-        self.components = components
-        self.heads = heads
-        self.norm_bound = norm_bound
-        self.weight_decay = weight_decay
-        self.coupling = coupling
-        self.map_decay = map_decay
-        self.target_weight = target_weight
-        self.learning_rate = learning_rate
-        self.head_factor = head_factor
-        self.zeta_learning_rate = zeta_learning_rate
-        self.optimizer = optimizer
-        self.momentum = momentum
-        self.schedule = schedule
-        self.warmup = warmup
-        self.steps = steps
-        self.device = device
-        self.random_state = random_state
+        refuse_old_names(old_names)
+        given = locals()
+        for name in _PARAMETERS:
+            setattr(self, name, given[name])
+
+    def set_params(self, **params: Any) -> "SoHoTClassifier":
+        """Set parameters, as scikit-learn has it; names that parameters had once are refused with the new ones."""
+        refuse_old_names(name for name in params if name in RENAMED)
+        super().set_params(**params)
+        return self
 
     def fit(
         self,
@@ -191,9 +160,7 @@ class SoHoTClassifier(FeatureClassifier):
         problems = make_problems(rows)
         (found,) = fit_stack([problems.problem()], [settings], device=choose_device(self.device))
         if found.diverged:
-            raise Diverged(
-                "training diverged, the loss is no finite number: lower learning_rate, sigma1, sigma2 or rival_weight"
-            )
+            raise Diverged("training diverged, the loss is no finite number: lower lr, sigma1, sigma2 or loss_weight")
         self.classes_ = rows.classes
         self.n_features_target_ = problems.target.shape[1]
         self._take(problems.restored(found))
@@ -249,3 +216,7 @@ class SoHoTClassifier(FeatureClassifier):
         is_seed = isinstance(state, (int, np.integer)) and not isinstance(state, bool)
         seed = int(state) if is_seed else int(check_random_state(state).randint(2**31 - 1))
         return HeadSettings(**values, seed=seed)
+
+
+if SoHoTClassifier.__doc__ is not None:  # python -OO takes docstrings away
+    SoHoTClassifier.__doc__ = SoHoTClassifier.__doc__.replace("{parameters}", describe_parameters(HeadSettings))

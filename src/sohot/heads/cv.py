@@ -97,7 +97,7 @@ class SoHoTClassifierCV(FeatureClassifier):
             right = self._right(rows, folds, candidates, choose_device(base.device))
             self.cv_results_ = results_table(candidates, folds, right)
             if np.isnan(self.cv_results_["mean_test_score"]).all():
-                raise ValueError("every candidate diverged: lower learning_rate, sigma1, sigma2 or rival_weight")
+                raise ValueError("every candidate diverged: lower lr, sigma1, sigma2 or loss_weight")
             place = int(np.nanargmax(self.cv_results_["mean_test_score"]))  # the first, and so the simplest, of equals
             best, self.best_score_ = candidates[place], float(self.cv_results_["mean_test_score"][place])
             self.reason_ = explain(self.cv_results_, place)

@@ -17,7 +17,7 @@ from .other_losses import make_rival
 class StackedStart:
     """What `sohot.losses.StartingPoint` is for one model: α/2 ‖w − w⁰‖² of each fit's networks, not its classifiers.
 
-    `map_decay` is a relative of it and pulls the same way in a linear network, which starts at D = 0. But it shrinks
+    `weight_decay` is a relative of it and pulls the same way in a linear network, which starts at D = 0. But it shrinks
     matrices alone, by a share that the optimiser does not rescale; this is a part of the objective, holds the offsets
     too, and a hidden layer at what was drawn rather than at 0. With both asked for, this one counts.
 
@@ -66,7 +66,7 @@ class StackedObjective:
         self.shape, self.rows, self.source_slots = shape, rows, layout.sizes[0]
         self.classes = layout.classes().to(rows.device).view(1, -1, 1).expand(len(settings), -1, 1)
         self.row_weights = _row_weights(settings, layout).to(rows)
-        self.weight_decay = _column([s.weight_decay for s in settings], rows)
+        self.head_decay = _column([s.head_decay for s in settings], rows)
         self.coupling = _column([s.coupling for s in settings], rows)
         self.norm_bound = None
         if first.norm_bound is not None:
@@ -76,9 +76,9 @@ class StackedObjective:
         self.scale = torch.ones(len(settings), dtype=rows.dtype, device=rows.device)
         self.rival = make_rival(settings, layout, rows)
         self.start_point: StackedStart | None = None
-        if method.mean_scope is None:
+        if method.scope is None:
             return
-        self.alignment = StackedAlignment(layout, method.orders, method.mean_scope, first.estimator, shape.size, rows)
+        self.alignment = StackedAlignment(layout, method.orders, method.scope, first.estimator, shape.size, rows)
         sigmas = [[s.sigma2, *(sigma / len(method.orders) for sigma in s.sigmas())] for s in settings]
         self.weights = torch.tensor(sigmas, dtype=torch.float64).unsqueeze(2).to(rows) * self.alignment.shares
         self.learns_zeta = method.class_weights == "learned"
@@ -109,7 +109,7 @@ class StackedObjective:
         # Only the slots' own classes matter, so that log-sum-exp minus one entry is less work than a log-softmax.
         of_rows = scores.logsumexp(2) - scores.gather(2, self.classes).squeeze(2)
         cross_entropy = (of_rows * self.row_weights).sum(1)
-        loss = cross_entropy + network.head_penalty(parameters, self.shape, self.weight_decay, self.coupling)
+        loss = cross_entropy + network.head_penalty(parameters, self.shape, self.head_decay, self.coupling)
         if self.start_point is not None:
             loss = loss + self.start_point(parameters)
         if self.alignment is not None:

@@ -40,7 +40,7 @@ class FlatParameters:
 class StackedOptimizer:
     """The optimiser of a stack.
 
-    Both kinds have decoupled weight decay on the network's matrices (`map_decay`); the classifier's λ‖W‖² is part of
+    Both kinds have decoupled weight decay on the network's matrices (`weight_decay`); the classifier's λ‖W‖² is part of
     the objective. Where the classifier learns alone first, gradients of the network are dropped, so that no momentum
     gathers while it stands still.
 
@@ -110,12 +110,12 @@ def _missing(steps: int) -> tuple[float, float]:
 
 def _decay(settings: HeadSettings) -> float:
     """Weight decay of the network; what is held at where it started (L2-SP) is not pulled by another force as well."""
-    return 0.0 if settings.start_pull() else settings.map_decay
+    return 0.0 if settings.start_pull() else settings.weight_decay
 
 
 def _rate(name: str, settings: HeadSettings) -> float:
     """Highest learning rate of a parameter."""
     if name == "zeta":
-        return settings.zeta_learning_rate
+        return settings.zeta_lr
     is_head = name.endswith((".classifier", ".bias"))
-    return settings.learning_rate * (settings.head_factor if is_head else 1.0)
+    return settings.lr * (settings.head_factor if is_head else 1.0)

@@ -90,7 +90,7 @@ class StackedRival(ABC):
 
     def __init__(self, settings: Sequence[HeadSettings], layout: Layout, like: Tensor) -> None:
         self.rows = ClassRows(layout, like)
-        self.weight = _column([of_fit.weight_of_rival() for of_fit in settings], like)
+        self.weight = _column([of_fit.used_loss_weight() for of_fit in settings], like)
 
     @abstractmethod
     def compute(self, features: Tensor) -> Tensor:
@@ -219,7 +219,7 @@ _RIVALS: dict[str, type[StackedRival]] = {
 
 def make_rival(settings: Sequence[HeadSettings], layout: Layout, like: Tensor) -> StackedRival | None:
     """Build the loss that the fits' method calls for; None for a method without one. See `StackedRival`."""
-    kind = _RIVALS.get(settings[0].resolved_method().rival or "")
+    kind = _RIVALS.get(settings[0].resolved_method().name)
     return None if kind is None else kind(settings, layout, like)
 
 

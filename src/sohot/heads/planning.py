@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
-from ..methods.settings import RIVALS_LOOK_AT, HeadSettings
+from ..methods.settings import HeadSettings
 from .network import Shape, tensor_shapes
 
 _CPU_CACHE = 32 * 2**20
@@ -21,7 +21,8 @@ class Algorithm(NamedTuple):
 
     orders: tuple[int, ...]
     scope: str | None
-    rival: str | None  # None for one that has no loss of its own between the domains
+    loss: str | None
+    pairs: str
     class_weights: str | None
     estimator: str
     feature_scale: str
@@ -37,15 +38,15 @@ class Algorithm(NamedTuple):
     def of(cls, settings: HeadSettings) -> "Algorithm":
         """Take them out of the settings of a fit."""
         method = settings.resolved_method()
-        rival = method.rival if method.rival in RIVALS_LOOK_AT else None
-        aligns = method.mean_scope is not None
+        aligns = method.scope is not None
         return cls(
             method.orders,
-            method.mean_scope,
-            rival,
+            method.scope,
+            method.loss,
+            method.pairs,
             method.class_weights,
             settings.estimator if aligns else "",
-            settings.feature_scale if aligns or "feature_scale" in RIVALS_LOOK_AT.get(rival or "", ()) else "",
+            settings.feature_scale if "feature_scale" in method.looks_at else "",
             settings.norm_bound is not None,
             settings.optimizer,
             settings.momentum,
@@ -104,9 +105,9 @@ def fit_bytes(plan: Plan) -> int:
         if algorithm.orders in ((), (2,)) and algorithm.estimator == "plugin":
             side = min(side, shape.size)
         numbers += slots * (5 * shape.size + (3 + 2 * max(algorithm.orders, default=0)) * side)
-    elif algorithm.rival is not None:
-        pairs = slots if algorithm.rival == "supcon" else shape.num_classes * target
-        numbers += slots * (5 * shape.size + (0 if algorithm.rival == "variance" else 6 * pairs))
+    elif algorithm.loss is not None:
+        pairs = {"none": 0, "cross": shape.num_classes * target, "all": slots}[algorithm.pairs]
+        numbers += slots * (5 * shape.size + 6 * pairs)
     return int(numbers * plan.dtype.itemsize)
 
 

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from ..functional.plain_checks import check_not_negative
-from ..methods.choices import RIVAL_WEIGHTS
+from ..methods.registry import default_loss_weight
 from .cross_pairs import cross_pairs, mean_over
 from .domain_loss import RivalLoss
 
@@ -35,7 +35,7 @@ class ContrastiveSemanticAlignment(RivalLoss):
     def __init__(
         self,
         num_classes: int,
-        weight: float = RIVAL_WEIGHTS["ccsa"],
+        weight: float = default_loss_weight("ccsa"),
         margin: float = 1.0,
         feature_scale: str = "none",
         check_values: bool = True,

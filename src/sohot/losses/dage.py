@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from ..methods.choices import RIVAL_WEIGHTS
+from ..methods.registry import default_loss_weight
 from .cross_pairs import cross_pairs
 from .domain_loss import RivalLoss
 
@@ -30,7 +30,9 @@ class GraphEmbeddingAlignment(RivalLoss):
         tensor(0.2000)
     """
 
-    def __init__(self, num_classes: int, weight: float = RIVAL_WEIGHTS["dage"], check_values: bool = True) -> None:
+    def __init__(
+        self, num_classes: int, weight: float = default_loss_weight("dage"), check_values: bool = True
+    ) -> None:
         super().__init__(num_classes, weight, "none", check_values)
 
     def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:

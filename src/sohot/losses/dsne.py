@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from ..functional.plain_checks import check_not_negative
-from ..methods.choices import RIVAL_WEIGHTS
+from ..methods.registry import default_loss_weight
 from .cross_pairs import cross_pairs, mean_over
 from .domain_loss import RivalLoss
 
@@ -36,7 +36,7 @@ class StochasticNeighborhoodAlignment(RivalLoss):
     def __init__(
         self,
         num_classes: int,
-        weight: float = RIVAL_WEIGHTS["dsne"],
+        weight: float = default_loss_weight("dsne"),
         margin: float = 1.0,
         feature_scale: str = "none",
         check_values: bool = True,

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..methods.choices import RIVAL_WEIGHTS
+from ..methods.registry import default_loss_weight
 from .domain_loss import RivalLoss
 
 
@@ -33,7 +33,7 @@ class SupervisedContrastive(RivalLoss):
     def __init__(
         self,
         num_classes: int,
-        weight: float = RIVAL_WEIGHTS["supcon"],
+        weight: float = default_loss_weight("supcon"),
         temperature: float = 0.1,
         check_values: bool = True,
     ) -> None:

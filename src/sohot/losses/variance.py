@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ..methods.choices import RIVAL_WEIGHTS
+from ..methods.registry import default_loss_weight
 from .class_moments import class_variances
 from .domain_loss import RivalLoss
 
@@ -32,7 +32,7 @@ class VariancePenalty(RivalLoss):
     def __init__(
         self,
         num_classes: int,
-        weight: float = RIVAL_WEIGHTS["variance"],
+        weight: float = default_loss_weight("variance"),
         feature_scale: str = "none",
         check_values: bool = True,
     ) -> None:

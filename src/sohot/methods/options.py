@@ -1,23 +1,155 @@
-"""Options of a run as fields of a dataclass: each with its help, its group, and how text or TOML becomes its value."""
+"""How an option is declared: its default, range, help and group, and how text or TOML becomes its value.
 
-from collections.abc import Callable
-from dataclasses import Field, field
+An option is declared once, as a field of a dataclass: what images and features share in `sohot.methods.settings`, what
+is about folders, networks and machines in `sohot.runs.config`. The command line, TOML keys, settings objects, the
+parameters of the estimators and docs/options.md are made from these declarations or checked against them.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args
 
+from ..functional.plain_checks import check_choice, check_count, check_not_negative
 
-def option(default: Any, group: str, help: str, *, shown: str | None = None, stored: bool = True) -> Any:
+DATA, NETWORK, METHOD, TRAINING, MACHINE, RUN = "Data", "Network", "Method", "Training", "Machine", "Run"
+GROUPS = (DATA, RUN, NETWORK, METHOD, TRAINING, MACHINE)
+"""The headings of options, in the order in which help shows them."""
+
+RENAMED = {
+    "rival_weight": "loss_weight",
+    "learning_rate": "lr",
+    "zeta_learning_rate": "zeta_lr",
+    "map_decay": "weight_decay",
+    "accelerator": "device",
+    "workers": "read_threads",
+}
+"""Options by names that they had once."""
+
+
+def renamed(name: str, known: Iterable[str]) -> str | None:
+    """Say what an option is called now; None if it never had that name, or is none of the known ones.
+
+    >>> renamed("learning_rate", ("lr", "steps"))
+    "'learning_rate' is now called 'lr'"
+    """
+    new = RENAMED.get(name)
+    return f"{name!r} is now called {new!r}" if new is not None and new in known else None
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values that an option may take.
+
+    Attributes:
+        words: The range in words.
+        check: Raises ValueError or TypeError for a value outside; its second argument names the option.
+    """
+
+    words: str
+    check: Callable[[Any, str], Any]
+
+
+def at_least(lowest: int) -> Range:
+    """Give the range of integers from one on."""
+    return Range(f"an integer of at least {lowest}", lambda value, name: check_count(value, name, lowest))
+
+
+def one_of(*choices: str) -> Range:
+    """Give the range of a few names."""
+    return Range(", ".join(choices), lambda value, name: check_choice(value, choices, name))
+
+
+def each_of(choices: tuple[str, ...]) -> Range:
+    """Give the range of a list of a few names."""
+
+    def check(values: Any, name: str) -> None:
+        for value in values:
+            check_choice(value, choices, f"each of {name}")
+
+    return Range(", ".join(choices), check)
+
+
+def _above_zero(value: Any, name: str) -> None:
+    if check_not_negative(value, name) == 0:
+        raise ValueError(f"{name} must be above 0, got {value}")
+
+
+def _share(value: Any, name: str) -> None:
+    if check_not_negative(value, name) > 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {value}")
+
+
+def _not_negative(value: Any, name: str) -> None:
+    for number in value if isinstance(value, tuple) else (value,):
+        check_not_negative(number, name)
+
+
+def _switch(value: Any, name: str) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
+NOT_NEGATIVE = Range("at least 0", _not_negative)
+ABOVE_ZERO = Range("above 0", _above_zero)
+SHARE = Range("0 to 1", _share)
+SWITCH = Range("true or false", _switch)
+
+
+def option(
+    default: Any,
+    group: str,
+    help: str,
+    within: Range | None = None,
+    *,
+    optional: bool = False,
+    shown: str | None = None,
+    stored: bool = True,
+    decides: bool = True,
+) -> Any:
     """Declare an option.
 
     Args:
         default: Its value where it is not given.
         group: The heading it stands under in the help.
         help: What it does, in a line.
+        within: The values it may take; None for any of its type.
+        optional: Whether it may be None although that is not the default.
         shown: How the default reads in the help; None for the value itself, "" for nothing.
         stored: Whether it belongs to the configuration that is kept with a run.
+        decides: Whether results depend on it.
     """
-    return field(default=default, metadata={"group": group, "help": help, "shown": shown, "stored": stored})
+    about = {"group": group, "help": help, "within": within, "optional": optional or default is None}
+    return field(default=default, metadata={**about, "shown": shown, "stored": stored, "decides": decides})
+
+
+def redeclared(of: type, name: str, default: Any, help: str | None = None, within: Range | None = None) -> Any:
+    """Declare an inherited option again, with another default, and with another help or range where that differs."""
+    inherited = next(declared for declared in fields(of) if declared.name == name)
+    changed = {key: value for key, value in (("help", help), ("within", within)) if value is not None}
+    return field(default=default, metadata={**inherited.metadata, **changed})
+
+
+def check_ranges(options: Any, spell: Callable[[str], str] = str) -> None:
+    """Require every option of an object to lie in its range.
+
+    Args:
+        options: An object of a dataclass of options.
+        spell: How messages write an option's name.
+    """
+    for declared in fields(options):
+        within, value = declared.metadata.get("within"), getattr(options, declared.name)
+        if within is not None and not (value is None and declared.metadata["optional"]):
+            within.check(value, spell(declared.name))
+
+
+def in_groups(kind: type) -> list["Field[Any]"]:
+    """List the options of a dataclass in the order of `GROUPS`."""
+    return sorted(
+        (declared for declared in fields(kind) if declared.metadata),
+        key=lambda declared: GROUPS.index(declared.metadata["group"]),
+    )
 
 
 def flag(name: str) -> str:

@@ -1,73 +1,27 @@
-"""The methods by name: which domains train the classifier, and what is aligned."""
+"""Methods by name."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..functional.plain_checks import check_orders
+from .records import ORDER_NAMES, OTHER_RECORDS, RECORDS, Method, scatter_method
 
-ORDER_NAMES = {"so": 2, "to": 3, "fo": 4}
-"""Second, third and fourth order."""
+__all__ = ["METHOD_NAMES", "OTHER_NAMES", "Method", "default_loss_weight", "method", "methods_help"]
 
 METHOD_NAMES = ("s", "t", "s+t", "m", "so", "to", "fo", "so+zeta", "to+zeta", "so+to+zeta", "so+to+fo+zeta")
 """The methods of the paper's tables. Every other sum of so, to and fo, with or without zeta, is known too."""
 
-RIVAL_NAMES = ("means", "variance", "ccsa", "dsne", "dage", "supcon", "l2-sp", "lp-ft")
-"""Methods to compare with: parts of the alignment by themselves, losses of other papers, ways of careful training."""
-
-
-@dataclass(frozen=True)
-class Method:
-    """What a method trains on and what it aligns.
-
-    Attributes:
-        name: Its name in one spelling: lower case, orders ascending, zeta last.
-        uses_source: Whether the classifier learns from the source.
-        uses_target: Whether the classifier learns from the target.
-        orders: Orders of the scatters that are aligned; empty without alignment.
-        scope: "class" for one alignment per class, "marginal" for one of whole domains, None without alignment.
-        class_weights: "learned" where ζ is learned, else None.
-        rival: Name of what it does in place of aligning scatters, one of `RIVAL_NAMES`, else None.
-    """
-
-    name: str
-    uses_source: bool
-    uses_target: bool
-    orders: tuple[int, ...] = ()
-    scope: str | None = None
-    class_weights: str | None = None
-    rival: str | None = None
-
-    @property
-    def aligns(self) -> bool:
-        """Whether scatters are aligned."""
-        return self.scope is not None
-
-    @property
-    def mean_scope(self) -> str | None:
-        """Whose means are drawn together: the scope of the scatters, and "class" for `means`, which aligns no more."""
-        return "class" if self.rival == "means" else self.scope
-
-
-_PLAIN = {
-    "s": Method("s", uses_source=True, uses_target=False),
-    "t": Method("t", uses_source=False, uses_target=True),
-    "s+t": Method("s+t", uses_source=True, uses_target=True),
-    "m": Method("m", uses_source=True, uses_target=True, orders=(2,), scope="marginal"),
-    **{name: Method(name, uses_source=True, uses_target=True, rival=name) for name in RIVAL_NAMES},
-}
+OTHER_NAMES = tuple(record.name for record in OTHER_RECORDS)
+"""Other methods to compare with."""
 
 
 def method(name: str, orders: Sequence[int] | None = None) -> Method:
     """Look up a method.
 
     Args:
-        name: `s` (source alone), `t` (target alone), `s+t` (both, no alignment), `m` (both, whole domains aligned at
-            second order), or a sum of `so`, `to` and `fo` (class scatters of order 2, 3 and 4), with `+zeta` for
-            learned class weights; or `means` (class means alone, which is the default of training on images). To
-            compare with: `variance` (the spread of classes penalised, nothing aligned), `ccsa`, `dsne`, `dage`,
-            `supcon` (see `sohot.losses`), `l2-sp` (weights held at where they started), `lp-ft` (first the
-            classifier alone, then all layers).
-        orders: Orders to align in place of those in the name, for methods that align.
+        name: One of `METHOD_NAMES` and `OTHER_NAMES`, or another sum of `so`, `to` and `fo`, with or without `zeta`;
+            docs/methods.md describes them.
+        orders: Orders to align in place of those in the name, for methods that align scatters.
 
     Returns:
         The method.
@@ -83,19 +37,19 @@ def method(name: str, orders: Sequence[int] | None = None) -> Method:
     terms = name.lower().replace(" ", "").replace("ζ", "zeta").split("+")
     if sorted(terms) == ["s", "t"]:
         terms = ["s", "t"]
-    found = _PLAIN.get("+".join(terms)) or _sum_of_orders(terms)
-    if found is None:
+    record = RECORDS.get("+".join(terms)) or _sum_of_orders(terms)
+    if record is None:
         raise ValueError(
-            f"method must be one of {', '.join((*METHOD_NAMES, *RIVAL_NAMES))} or another sum of so, to, fo and zeta, "
+            f"method must be one of {', '.join((*METHOD_NAMES, *OTHER_NAMES))} or another sum of so, to, fo and zeta, "
             f"got {name!r}"
         )
     if orders is None:
-        return found
-    if not found.aligns:
+        return record
+    if not record.aligns:
         raise ValueError(
-            f"orders={tuple(orders)} needs a method that aligns scatters, such as 'so', and {found.name!r} does not"
+            f"orders={tuple(orders)} needs a method that aligns scatters, such as 'so', and {record.name!r} does not"
         )
-    return replace(found, orders=check_orders(orders))
+    return replace(record, orders=check_orders(orders))
 
 
 def _sum_of_orders(terms: list[str]) -> Method | None:
@@ -104,7 +58,35 @@ def _sum_of_orders(terms: list[str]) -> Method | None:
     others = [term for term in terms if term not in ORDER_NAMES]
     if not named or len(set(named)) != len(named) or others not in ([], ["zeta"]):
         return None
-    named.sort(key=ORDER_NAMES.__getitem__)
-    orders = tuple(ORDER_NAMES[term] for term in named)
-    weights = "learned" if others else None
-    return Method("+".join([*named, *others]), True, True, orders=orders, scope="class", class_weights=weights)
+    return scatter_method(sorted(named, key=ORDER_NAMES.__getitem__), zeta=bool(others))
+
+
+def default_loss_weight(name: str) -> float:
+    """Give the weight of a method's loss, that of its paper where the paper gives one.
+
+    >>> default_loss_weight("dage")
+    1.0
+    """
+    return method(name).loss_weight
+
+
+def method_that_looks_at(option: str) -> str:
+    """Name a method that an option is for.
+
+    >>> method_that_looks_at("sigma1"), method_that_looks_at("temperature")
+    ('so', 'supcon')
+    """
+    return next(name for name in ("so", "so+zeta", *OTHER_NAMES) if option in method(name).looks_at)
+
+
+def methods_help() -> str:
+    """Describe all methods in one paragraph, as `--help` prints it."""
+    listed = ("s", "t", "s+t", "m", "so", "to", "fo")
+    plain = "; ".join(f"{name}: {method(name).label}" for name in listed)
+    other = "; ".join(f"{record.name}: {record.label}" for record in OTHER_RECORDS)
+    return (
+        f"{plain}; also sums of orders (so+to), and +zeta to learn a weight for each class. Other methods: {other}. "
+        "paper: so with the paper's settings, as far as they are published (its sigmas fit raw features of norm about "
+        "40, as fc7 of AlexNet gives). auto: the best of a short list, chosen by labelled target images that are held "
+        "out in turn."
+    )

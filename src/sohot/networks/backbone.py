@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..data.input_spec import InputSpec
 from ..functional.plain_checks import check_choice
-from .names import DROPOUTS, TAPS, TRAINS
+from ..methods.choices import DROPOUTS, TAPS, TRAINS
 
 
 @dataclass(frozen=True)

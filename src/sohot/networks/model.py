@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from ..functional.norm_bound import bound_norm
 from ..functional.plain_checks import check_choice, check_count, check_not_negative
+from ..methods.choices import BATCH_NORMS, HEADS, STREAMS
 from .backbone import Backbone
 from .freezing import FrozenTrunk, Tail
-from .names import BATCH_NORMS, HEADS, STREAMS
 from .target import TargetClassifier
 
 DOMAINS = ("source", "target")

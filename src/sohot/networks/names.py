@@ -1,12 +1,4 @@
-"""What networks and streams offer by name, without torch: the command line names them before one is built."""
-
-TAPS = ("before-relu", "after-relu", "output")
-TRAINS = ("paper", "all", "head")
-DROPOUTS = ("classifier", "everywhere", "none")
-STREAMS = ("shared", "separate")
-HEADS = ("shared", "coupled")
-BATCH_NORMS = ("auto", "fixed", "moving")
-
+"""Names of backbones, without torch: the command line and configurations name networks before one is built."""
 
 NETWORKS = ("lite0", "alexnet", "vgg16", "resnet50", "small-cnn")
 PREFIX = "timm:"

@@ -69,7 +69,7 @@ def train_fold(
         return FoldScore(0, len(fold.held), str(error))
     held = target.subset(fold.held)
     if cache == "off":
-        return FoldScore(accuracy_on(model, held, config.workers)["correct"], len(held))
+        return FoldScore(accuracy_on(model, held, config.read_threads)["correct"], len(held))
     inputs = shared.part(config, model, "target", target, fold.held, cache)
     logits = predict_logits(model, inputs, batch_size=BATCH, from_trunk=True)
     return FoldScore(evaluate(logits, torch.tensor(held.labels), held.classes).correct, len(held))

@@ -129,7 +129,9 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
         )
     if not ranks.first:
         return {}
-    accuracy = None if data.test is None else accuracy_on(model.to(device), data.test, config.workers, watcher.progress)
+    accuracy = (
+        None if data.test is None else accuracy_on(model.to(device), data.test, config.read_threads, watcher.progress)
+    )
     report = make_report(config, data, settings, result, accuracy, time.perf_counter() - began, selection)
     write_json(out / REPORT, report)
     rmtree(cache_folder(config), ignore_errors=True)  # of no use once the run is done

@@ -121,7 +121,7 @@ def _scan(
     if folder is None:
         raise ValueError(f"{option} is missing: give a folder that holds one folder of images per class")
     report = None if progress is None else lambda done, of: progress(f"checking {option[2:]} images", done, of)
-    found = scan_folder(folder, on_progress=report, workers=config.workers or None)
+    found = scan_folder(folder, on_progress=report, workers=config.read_threads or None)
     left_out.extend(found.left_out)
     return found.images
 

@@ -78,7 +78,7 @@ def training_inputs(
     """
     spec, trunk = model.inputs[domain], model.trunk(domain)
     if cache == "off":
-        return _augmented(config, spec, images) if config.augment else ImageInputs(images, spec, config.workers)
+        return _augmented(config, spec, images) if config.augment else ImageInputs(images, spec, config.read_threads)
     ranks, device = Ranks.here(), choose_device(config.device)
     file = cache_folder(config) / f"{domain}.safetensors" if cache == "disk" or ranks.several else None
     key = None if file is None else trunk_key(trunk, _texts(images, spec))
@@ -86,7 +86,7 @@ def training_inputs(
         outputs = _wait_for(file, len(images), key)
         return TensorInputs(outputs.to(device) if cache == "device" else outputs)
     stage = f"passing {domain} images through the frozen layers" if len(trunk) else f"reading {domain} images"
-    batches = _counted(iter_batches(images, spec, BATCH, config.workers), len(images), stage, progress)
+    batches = _counted(iter_batches(images, spec, BATCH, config.read_threads), len(images), stage, progress)
     outputs = cache_trunk(
         trunk,
         batches,
@@ -112,7 +112,7 @@ def _augmented(config: RunConfig, spec: InputSpec, images: LabelledImages) -> Au
         images,
         spec,
         lambda: _free_memory() / shares,
-        config.workers,
+        config.read_threads,
         gpu,
         lambda: torch.cuda.mem_get_info(gpu)[0] / 3 / 2,
     )

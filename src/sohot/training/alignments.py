@@ -1,14 +1,9 @@
 """The loss between the domains that a method calls for."""
 
-from collections.abc import Callable
+from importlib import import_module
 
 from ..losses.alignment import ScatterAlignment
-from ..losses.ccsa import ContrastiveSemanticAlignment
-from ..losses.dage import GraphEmbeddingAlignment
 from ..losses.domain_loss import RivalLoss
-from ..losses.dsne import StochasticNeighborhoodAlignment
-from ..losses.supcon import SupervisedContrastive
-from ..losses.variance import VariancePenalty
 from ..methods.registry import Method
 from ..methods.settings import FitSettings
 
@@ -23,24 +18,26 @@ def make_alignment(method: Method, num_classes: int, settings: FitSettings) -> S
 
     Example:
         >>> from ..methods.registry import method
-        >>> make_alignment(method("ccsa"), 5, FitSettings(rival_weight=0.2))
+        >>> make_alignment(method("ccsa"), 5, FitSettings(loss_weight=0.2))
         ContrastiveSemanticAlignment(num_classes=5, weight=0.2, feature_scale='initial')
         >>> make_alignment(method("s+t"), 5, FitSettings()) is None
         True
     """
-    if method.mean_scope is not None:
-        return _scatters(method, method.mean_scope, num_classes, settings)
-    if method.rival is None or method.rival not in _RIVALS:
+    if method.scope is not None:
+        return _scatters(method, method.scope, num_classes, settings)
+    if method.loss is None:
         return None
-    kind, taken = _RIVALS[method.rival]
-    offered = {
-        "weight": settings.rival_weight,
+    module, _, name = method.loss.partition(":")
+    kind: type[RivalLoss] = getattr(import_module(f"sohot.losses.{module}"), name)
+    values = {
+        "weight": settings.loss_weight,
         "margin": settings.margin,
         "temperature": settings.temperature,
         "feature_scale": "none" if settings.feature_scale == "none" else "initial",
     }
-    chosen = {name: offered[name] for name in taken if offered[name] is not None}
-    return kind(num_classes, check_values=False, **chosen)
+    taken = ("weight", *(option for option in method.looks_at if option in values))
+    given = {option: values[option] for option in taken if values[option] is not None}
+    return kind(num_classes, check_values=False, **given)  # type: ignore[arg-type]
 
 
 def _scatters(method: Method, scope: str, num_classes: int, settings: FitSettings) -> ScatterAlignment:
@@ -48,7 +45,7 @@ def _scatters(method: Method, scope: str, num_classes: int, settings: FitSetting
     return ScatterAlignment(
         num_classes,
         method.orders or (2,),
-        sigma1=0.0 if method.rival == "means" else settings.sigma1,
+        sigma1=settings.sigma1 if method.aligns else 0.0,
         sigma2=settings.sigma2,
         class_weights=method.class_weights,
         alpha1=settings.alpha1,
@@ -58,13 +55,3 @@ def _scatters(method: Method, scope: str, num_classes: int, settings: FitSetting
         feature_scale=settings.feature_scale,
         check_values=False,  # labels are looked at once before training, NaN shows in the loss
     )
-
-
-_RIVALS: dict[str, tuple[Callable[..., RivalLoss], tuple[str, ...]]] = {
-    "ccsa": (ContrastiveSemanticAlignment, ("weight", "margin", "feature_scale")),
-    "dsne": (StochasticNeighborhoodAlignment, ("weight", "margin", "feature_scale")),
-    "dage": (GraphEmbeddingAlignment, ("weight",)),
-    "supcon": (SupervisedContrastive, ("weight", "temperature")),
-    "variance": (VariancePenalty, ("weight", "feature_scale")),
-}
-"""The losses of other papers, and the settings that each of them takes."""

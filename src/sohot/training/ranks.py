@@ -200,7 +200,7 @@ def make_fabric(settings: FitSettings) -> Fabric:
     try:
         with _without_notes():
             fabric = Fabric(
-                accelerator=settings.accelerator,
+                accelerator=settings.device,
                 devices=ranks.local_count,
                 num_nodes=ranks.count // ranks.local_count,
                 strategy=several if ranks.several else "auto",
@@ -209,7 +209,7 @@ def make_fabric(settings: FitSettings) -> Fabric:
             fabric.launch()
     except Exception as error:  # Fabric has many kinds of them, all of them about these settings
         on = f" on {ranks.local_count} devices" if ranks.several else ""
-        wanted_here = f"accelerator={settings.accelerator!r}{on} with precision={settings.precision!r}"
+        wanted_here = f"device={settings.device!r}{on} with precision={settings.precision!r}"
         raise ValueError(f"{wanted_here} cannot be used here: {' '.join(str(error).split())}") from error
     return fabric
 

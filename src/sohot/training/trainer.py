@@ -170,7 +170,7 @@ class Trainer:
         method = settings.resolved_method()
         if method.aligns:
             advice += f", sigma1 or sigma2 (now {settings.sigma1}, {settings.sigma2:g})"
-        elif method.mean_scope is not None:
+        elif method.scope is not None:
             advice += f" or sigma2 (now {settings.sigma2:g})"
         return Diverged(f"training diverged: {what}{began}; {advice}, or set clip_norm")
 

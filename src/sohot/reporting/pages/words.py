@@ -6,13 +6,6 @@ from typing import Any
 from ...data.names import enumerate_words
 from ...methods.registry import method
 
-_PLAIN = {
-    "s": "trained on the source alone",
-    "t": "trained on the few target labels alone",
-    "s+t": "trained on both domains, nothing aligned",
-    "m": "trained on both domains, the domains as a whole aligned",
-}
-
 
 def percent(share: float | None, digits: int = 1) -> str:
     """Write a share in per cent.
@@ -21,18 +14,6 @@ def percent(share: float | None, digits: int = 1) -> str:
     ('91.2 %', '–')
     """
     return "–" if share is None else f"{100 * share:.{digits}f} %"
-
-
-_RIVALS = {
-    "means": "class means alone aligned",
-    "variance": "the spread of each class penalised, nothing aligned",
-    "ccsa": "with the contrastive loss of CCSA",
-    "dsne": "with the loss of d-SNE",
-    "dage": "with the loss of DAGE-LDA",
-    "supcon": "with the supervised contrastive loss",
-    "l2-sp": "weights held near where they started (L2-SP)",
-    "lp-ft": "first the classifier alone, then all layers (LP-FT)",
-}
 
 
 def count(number: int, thing: str, things: str | None = None) -> str:
@@ -51,17 +32,9 @@ def method_in_words(name: str) -> str:
     'trained on both domains, class scatters of orders 2 and 3 aligned, with a learned weight for each class'
     """
     try:
-        known = method(name)
+        return method(name).sentence
     except ValueError:
         return ""
-    if known.name in _PLAIN:
-        return _PLAIN[known.name]
-    if known.rival is not None:
-        return f"trained on both domains, {_RIVALS[known.rival]}"
-    orders = list(map(str, known.orders))
-    named = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders[:-1])} and {orders[-1]}"
-    weights = ", with a learned weight for each class" if known.class_weights else ""
-    return f"trained on both domains, class scatters of {named} aligned{weights}"
 
 
 def accuracy_in_words(accuracy: Mapping[str, Any], classes: int) -> list[str]:

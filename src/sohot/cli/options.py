@@ -1,0 +1,53 @@
+"""Parameters of commands made from declared options, so that the command line never differs from what it fills."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import Field
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import typer
+
+from ..methods.options import flag, in_groups, kinds_of
+
+_READ = (int, float, bool, str, Path)
+
+
+def option_parameters(kind: type, without: Sequence[str] = ()) -> list[inspect.Parameter]:
+    """Make one parameter of each option of a dataclass; all default to None, which says that it was not given.
+
+    Args:
+        kind: The dataclass.
+        without: Names of options to leave out.
+    """
+    hints = get_type_hints(kind)
+    return [
+        _parameter(declared, _kind(hints[declared.name]))
+        for declared in in_groups(kind)
+        if declared.name not in without
+    ]
+
+
+def with_parameters(command: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
+    """Give a function that takes `**options` the signature of a command with these parameters."""
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def _parameter(declared: "Field[Any]", kind: Any) -> inspect.Parameter:
+    about, name = declared.metadata, flag(declared.name)
+    shown = about["shown"]
+    if shown is None:
+        shown = "" if declared.default in (None, False) else str(declared.default)
+    spelling = f"{name}/--no-{name[2:]}" if kind is bool and about["stored"] else name
+    option = typer.Option(
+        None, spelling, help=about["help"], rich_help_panel=about["group"], show_default=shown or False
+    )
+    return inspect.Parameter(declared.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind | None)
+
+
+def _kind(hint: Any) -> type:
+    """Choose what the command line reads: lists are text with commas."""
+    kinds = kinds_of(hint)
+    return kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) and kinds[0] in _READ else str

@@ -1,0 +1,74 @@
+"""Options are declared once: what takes them agrees on names, defaults and ranges."""
+
+import inspect
+from dataclasses import fields
+
+import pytest
+
+from sohot import SoHoTClassifier
+from sohot.methods import METHOD_NAMES, OTHER_NAMES, FitSettings, HeadSettings, method
+from sohot.methods.options import GROUPS, RENAMED, Range, in_groups
+from sohot.methods.records import METHOD_OPTIONS
+from sohot.runs import RunConfig
+
+
+def defaults(kind: type) -> dict[str, object]:
+    return {declared.name: declared.default for declared in fields(kind)}
+
+
+def test_the_estimator_takes_the_settings_of_training_on_features() -> None:
+    of_settings = defaults(HeadSettings)
+    taken = inspect.signature(SoHoTClassifier).parameters
+    named = {name: one.default for name, one in taken.items() if one.kind is not one.VAR_KEYWORD}
+    assert {name: named[name] for name in of_settings if name != "seed"} == {
+        name: value for name, value in of_settings.items() if name != "seed"
+    }
+    assert set(named) - set(of_settings) == {"device", "random_state"}
+    assert all(f"{name}: " in SoHoTClassifier.__doc__ for name in named)
+
+
+def test_an_option_of_images_and_features_means_the_same() -> None:
+    images, features = ({one.name: one for one in fields(kind)} for kind in (RunConfig, HeadSettings))
+    other_default = {name for name in images.keys() & features if images[name].default != features[name].default}
+    assert other_default == {"method", "head_decay", "optimizer", "lr", "weight_decay", "steps", "streams"}
+    for name in (images.keys() & features.keys()) - {"steps", "streams"}:
+        assert images[name].metadata["group"] == features[name].metadata["group"]
+        assert images[name].metadata["within"] == features[name].metadata["within"]
+
+
+@pytest.mark.parametrize("kind", [RunConfig, FitSettings, HeadSettings])
+def test_every_option_has_a_group_a_help_and_a_default_within_its_range(kind: type) -> None:
+    for declared in in_groups(kind):
+        about = declared.metadata
+        assert about["group"] in GROUPS
+        assert about["help"].endswith(".")
+        if declared.default is None:
+            assert about["optional"]
+        elif isinstance(about["within"], Range):
+            about["within"].check(declared.default, declared.name)
+
+
+def test_no_option_has_an_old_name_of_another() -> None:
+    current = {declared.name for kind in (RunConfig, HeadSettings) for declared in fields(kind)}
+    assert set(RENAMED.values()) <= current
+    assert not set(RENAMED) & current
+
+
+@pytest.mark.parametrize("old", [name for name, new in RENAMED.items() if new in defaults(HeadSettings)])
+def test_the_estimator_says_what_an_old_name_has_become(old: str) -> None:
+    sentence = f"'{old}' is now called '{RENAMED[old]}'"
+    with pytest.raises(TypeError, match=sentence):
+        SoHoTClassifier(**{old: 0.1})
+    with pytest.raises(TypeError, match=sentence):
+        SoHoTClassifier().set_params(**{old: 0.1})
+
+
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *OTHER_NAMES])
+def test_a_method_looks_at_options_that_exist(name: str) -> None:
+    record = method(name)
+    known = set(defaults(FitSettings)) & set(defaults(HeadSettings))
+    assert set(record.looks_at) <= set(METHOD_OPTIONS) <= known
+    assert set(record.search) <= known
+    assert not set(record.looks_at) & set(record.ignored())
+    assert record.label
+    assert record.sentence

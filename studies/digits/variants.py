@@ -34,7 +34,8 @@ from torch.nn.functional import normalize
 from sohot import ScatterAlignment
 from sohot.experiments.digit_splits import NUM_CLASSES, SHOTS, draw_split
 from sohot.experiments.digit_training import SIGMA, STEPS, fit_digits, new_model, settings_for
-from sohot.losses.domain_loss import RivalLoss
+from sohot.losses.domain_labels import DomainLabels
+from sohot.losses.domain_loss import DomainLoss
 from sohot.reporting.statistics import paired_difference, summarise
 from sohot.training import Diverged, objective
 
@@ -46,7 +47,7 @@ Accuracies = Mapping[str, Mapping[int, float]]
 """In per cent, by variant and split."""
 
 
-class Plain(RivalLoss):
+class Plain(DomainLoss):
     """The loss of `so` written out for balanced batches; each class below changes one thing in it.
 
     Features are divided by the same constant as in `so`, so that σ has the same meaning.
@@ -55,9 +56,9 @@ class Plain(RivalLoss):
     def __init__(self, sigma: float = SIGMA) -> None:
         super().__init__(NUM_CLASSES, weight=sigma, feature_scale="initial", check_values=False)
 
-    def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:
+    def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Add the distances between means and between scatters."""
-        blocks = _by_class(source, source_labels), _by_class(target, target_labels)
+        blocks = _by_class(source, labels.source), _by_class(target, labels.target)
         return self.means(*blocks) + self.scatters(*blocks)
 
     def means(self, source: Tensor, target: Tensor) -> Tensor:
@@ -111,10 +112,10 @@ class Scheduled(Plain):
         self.strength = strength
         self.step = 0
 
-    def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:
+    def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Multiply by the strength at this point of the training."""
         self.step += 1
-        return self.strength(self.step / STEPS) * super().compute(source, source_labels, target, target_labels)
+        return self.strength(self.step / STEPS) * super().compute(source, target, labels)
 
 
 class Rooted(Plain):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .autograd import weighted_distances
-from .checks import check_label_range, check_labels, check_pair
+from .checks import check_alignment_input, check_label_range
 from .fused import is_usable
 from .fused.autograd import fused_alignment
 from .gram import signed_gram
@@ -157,17 +157,3 @@ def class_distances(
         return signed_gram(
             source, source_labels, target, target_labels, weights, list(orders), unbiased, scale
         ).distances
-
-
-def check_alignment_input(
-    source: Tensor,
-    source_labels: Tensor,
-    target: Tensor,
-    target_labels: Tensor,
-    source_name: str = "source",
-    target_name: str = "target",
-) -> None:
-    """Require two sets of labelled features that fit each other."""
-    check_pair(source, target, (source_name, target_name))
-    check_labels(source_labels, source, (f"{source_name}_labels", source_name))
-    check_labels(target_labels, target, (f"{target_name}_labels", target_name))

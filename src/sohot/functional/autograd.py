@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .checks import check_finite, check_label_range
+from .checks import check_rows
 from .gram import signed_gram, used_scale
 
 
@@ -96,14 +96,6 @@ def gradients_to_differentiate(
     wanted = [x for x in inputs if x is not None and x.requires_grad]
     found = iter(torch.autograd.grad(loss, wanted, upstream, create_graph=True))
     return tuple(next(found) if x is not None and x.requires_grad else None for x in inputs)
-
-
-def check_rows(source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor, num_classes: int) -> None:
-    """Require labels in range and finite features (looks at the values)."""
-    check_label_range(source_labels, num_classes, "source_labels")
-    check_label_range(target_labels, num_classes, "target_labels")
-    check_finite(source, "source")
-    check_finite(target, "target")
 
 
 def check_distances(distances: Tensor, orders: Sequence[int]) -> None:

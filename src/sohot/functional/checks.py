@@ -66,3 +66,25 @@ def check_finite(x: Tensor, name: str) -> None:
                 f"{name} holds NaN or infinite values in {bad_rows.numel()} of its {x.shape[0]} rows, "
                 f"the first of them row {int(bad_rows[0])}"
             )
+
+
+def check_alignment_input(
+    source: Tensor,
+    source_labels: Tensor,
+    target: Tensor,
+    target_labels: Tensor,
+    source_name: str = "source",
+    target_name: str = "target",
+) -> None:
+    """Require two sets of labelled features that fit each other."""
+    check_pair(source, target, (source_name, target_name))
+    check_labels(source_labels, source, (f"{source_name}_labels", source_name))
+    check_labels(target_labels, target, (f"{target_name}_labels", target_name))
+
+
+def check_rows(source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor, num_classes: int) -> None:
+    """Require labels in range and finite features (looks at the values)."""
+    check_label_range(source_labels, num_classes, "source_labels")
+    check_label_range(target_labels, num_classes, "target_labels")
+    check_finite(source, "source")
+    check_finite(target, "target")

@@ -9,9 +9,9 @@ from torch import Tensor
 from ..methods.settings import HeadSettings
 from . import network
 from .alignment import StackedAlignment
+from .domain_loss import make_loss
 from .layout import Layout
 from .network import Parameters, Shape, of_network
-from .other_losses import make_rival
 
 
 class StackedStart:
@@ -46,7 +46,7 @@ class Losses(NamedTuple):
 
     loss: Tensor
     cross_entropy: Tensor
-    alignment: Tensor  # or what a rival has in its place
+    alignment: Tensor  # or the loss of another paper
 
 
 class StackedObjective:
@@ -74,7 +74,7 @@ class StackedObjective:
         self.alignment: StackedAlignment | None = None
         self.feature_scale = first.feature_scale
         self.scale = torch.ones(len(settings), dtype=rows.dtype, device=rows.device)
-        self.rival = make_rival(settings, layout, rows)
+        self.domain_loss = make_loss(settings, layout, rows)
         self.start_point: StackedStart | None = None
         if method.scope is None:
             return
@@ -90,17 +90,17 @@ class StackedObjective:
         """Look at where the fits start: at weights to be held there, at the spread that features are divided by."""
         if any(of_fit.start_pull() for of_fit in self.settings):
             self.start_point = StackedStart(self.settings, parameters)
-        is_scaled = self.alignment is not None or (self.rival is not None and self.rival.is_scaled)
+        is_scaled = self.alignment is not None or (self.domain_loss is not None and self.domain_loss.loss.is_scaled)
         if is_scaled and self.feature_scale != "none":
             start = network.both_features(parameters, self.shape, self.rows, self.source_slots, self.norm_bound)
             spread = self._spread(start)
             self.scale = torch.where(spread > 0, spread, 1.0)
 
     def _spread(self, features: Tensor) -> Tensor:
-        """Measure the spread as the loss does: the alignment looks at classes of both domains alone, rivals at all."""
+        """Measure the spread as the loss does: the alignment looks at classes of both domains alone, others at all."""
         if self.alignment is not None:
             return self.alignment(features, self.scale).energy.sqrt()
-        return self.scale if self.rival is None else self.rival.rows.spread(features)
+        return self.scale if self.domain_loss is None else self.domain_loss.spread(features)
 
     def __call__(self, parameters: Parameters) -> Losses:
         """Compute the losses of all fits."""
@@ -114,8 +114,8 @@ class StackedObjective:
             loss = loss + self.start_point(parameters)
         if self.alignment is not None:
             aligned = self._align(parameters, rows, self.alignment)
-        elif self.rival is not None:
-            aligned = self.rival(rows, self.scale)
+        elif self.domain_loss is not None:
+            aligned = self.domain_loss(rows, self.scale)
         else:
             return Losses(loss, cross_entropy.detach(), torch.zeros_like(cross_entropy))
         return Losses(loss + aligned, cross_entropy.detach(), aligned.detach())

@@ -2,13 +2,12 @@
 
 from torch import Tensor
 
-from ..functional.plain_checks import check_not_negative
 from ..methods.registry import default_loss_weight
-from .cross_pairs import cross_pairs, mean_over
-from .domain_loss import RivalLoss
+from .domain_labels import DomainLabels
+from .domain_loss import MarginLoss
 
 
-class ContrastiveSemanticAlignment(RivalLoss):
+class ContrastiveSemanticAlignment(MarginLoss):
     """Draw pairs of one class together across the domains, push pairs of two classes apart up to a margin.
 
     Over all pairs of a source row and a target row at the distance D the loss is the mean of D²/2 over pairs of one
@@ -21,7 +20,7 @@ class ContrastiveSemanticAlignment(RivalLoss):
         num_classes: Number of classes.
         weight: Factor of the loss.
         margin: Distance beyond which two classes are apart enough.
-        feature_scale: "none" or "initial", see `RivalLoss`.
+        feature_scale: "none" or "initial", see `DomainLoss`.
         check_values: Look at labels and features in each call.
 
     Example:
@@ -32,21 +31,11 @@ class ContrastiveSemanticAlignment(RivalLoss):
         tensor(0.1250)
     """
 
-    def __init__(
-        self,
-        num_classes: int,
-        weight: float = default_loss_weight("ccsa"),
-        margin: float = 1.0,
-        feature_scale: str = "none",
-        check_values: bool = True,
-    ) -> None:
-        super().__init__(num_classes, weight, feature_scale, check_values)
-        self.margin = check_not_negative(margin, "margin")
+    usual_weight = default_loss_weight("ccsa")
 
-    def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:
+    def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Give the mean of the attraction plus the mean of the repulsion."""
-        squared, same = cross_pairs(source, source_labels, target, target_labels)
+        squared = labels.squared_distances(source, target)
         # The root has no slope at 0, where two rows coincide: such a pair is pushed nowhere rather than to NaN.
-        distance = squared.clamp(min=1e-12).sqrt()
-        apart = (self.margin - distance).clamp(min=0).square() / 2
-        return mean_over(squared / 2, same) + mean_over(apart, ~same)
+        apart = (self.margin - squared.clamp(min=1e-12).sqrt()).clamp(min=0).square()
+        return (labels.same.mean(squared) + labels.other.mean(apart)) / 2

@@ -3,11 +3,11 @@
 from torch import Tensor
 
 from ..methods.registry import default_loss_weight
-from .cross_pairs import cross_pairs
-from .domain_loss import RivalLoss
+from .domain_labels import DomainLabels
+from .domain_loss import DomainLoss
 
 
-class GraphEmbeddingAlignment(RivalLoss):
+class GraphEmbeddingAlignment(DomainLoss):
     """Make pairs of one class near in proportion to pairs of two classes, across the domains.
 
     The loss is Σ D² over pairs of a source and a target row of one class, divided by Σ D² over pairs of two classes:
@@ -30,13 +30,14 @@ class GraphEmbeddingAlignment(RivalLoss):
         tensor(0.2000)
     """
 
-    def __init__(
-        self, num_classes: int, weight: float = default_loss_weight("dage"), check_values: bool = True
-    ) -> None:
+    usual_weight = default_loss_weight("dage")
+    is_scaled = False
+
+    def __init__(self, num_classes: int, weight: float | None = None, check_values: bool = True) -> None:
         super().__init__(num_classes, weight, "none", check_values)
 
-    def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:
+    def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Give the ratio of the sums."""
-        squared, same = cross_pairs(source, source_labels, target, target_labels)
-        near, far = squared.masked_fill(~same, 0).sum(), squared.masked_fill(same, 0).sum()
+        squared = labels.squared_distances(source, target)
+        near, far = labels.same.sum(squared), labels.other.sum(squared)
         return (near / far.masked_fill(far == 0, 1)) * (far > 0)

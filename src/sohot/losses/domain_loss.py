@@ -1,44 +1,78 @@
-"""What the rival losses share: checks, float32 or better, a weight, and one constant to divide the features by."""
+"""What the losses of other papers share: checks, float32 or better, a weight, and a constant to divide features by."""
 
 from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from ..functional.checks import check_finite, check_label_range, check_labels, check_pair
+from ..functional.checks import check_alignment_input, check_rows
 from ..functional.plain_checks import check_choice, check_count, check_not_negative
-from .class_moments import within_class_energy
+from .domain_labels import DomainLabels
 
 FEATURE_SCALES = ("none", "initial")
 
 
-class RivalLoss(nn.Module, ABC):
+def loss_class(home: str | None) -> "type[DomainLoss] | None":
+    """Import a loss; None for a method without one.
+
+    Args:
+        home: Its module and class, as a method's record names them.
+
+    Example:
+        >>> loss_class("ccsa:ContrastiveSemanticAlignment")
+        <class 'sohot.losses.ccsa.ContrastiveSemanticAlignment'>
+    """
+    if home is None:
+        return None
+    module, name = home.split(":")
+    kind: type[DomainLoss] = getattr(import_module(f".{module}", __package__), name)
+    return kind
+
+
+class DomainLoss(nn.Module, ABC):
     """A loss on the features and labels of both domains, called as `sohot.ScatterAlignment` is.
 
     Args:
         num_classes: Number of classes; labels are integers in 0 … num_classes − 1.
-        weight: Factor of the loss.
+        weight: Factor of the loss; None for `usual_weight`.
         feature_scale: "none", or "initial" to divide features by one constant: the root mean squared distance of a row
             from the mean of its class and domain, in the first call. Margins and weights then mean the same for every
             network.
         check_values: Look for labels out of range and NaN or infinite features in each call.
     """
 
+    usual_weight: ClassVar[float] = 1.0
+    is_scaled: ClassVar[bool] = True
+    """Whether the size of the features matters, so that `feature_scale` does."""
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """Settings besides the weight that are numbers; where many fits train at once, tensors of shape (fits, 1, 1)."""
+
     scale: Tensor
 
     def __init__(
-        self, num_classes: int, weight: float = 1.0, feature_scale: str = "none", check_values: bool = True
+        self, num_classes: int, weight: float | None = None, feature_scale: str = "none", check_values: bool = True
     ) -> None:
         super().__init__()
         self.num_classes = check_count(num_classes, "num_classes")
-        self.weight = check_not_negative(weight, "weight")
+        self.weight = check_not_negative(self.usual_weight if weight is None else weight, "weight")
         self.feature_scale = check_choice(feature_scale, FEATURE_SCALES, "feature_scale")
         self.check_values = check_values
         self.register_buffer("scale", torch.zeros(()))  # 0: not known yet
 
     @abstractmethod
-    def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:
-        """Give the loss of scaled features, not yet weighted; 0 that carries a gradient if no pair says anything."""
+    def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
+        """Give the loss of scaled features, not yet weighted; 0 that carries a gradient if no pair says anything.
+
+        Args:
+            source: Source rows (…, n, d): of one model, or of each of many fits.
+            target: Target rows (…, m, d).
+            labels: What is known of their classes.
+
+        Returns:
+            Shape (…).
+        """
 
     def forward(
         self,
@@ -61,35 +95,49 @@ class RivalLoss(nn.Module, ABC):
         Returns:
             The loss, a scalar.
         """
-        self._check(source, source_labels, target, target_labels)
+        check_alignment_input(source, source_labels, target, target_labels)
+        if self.check_values:
+            check_rows(source, source_labels, target, target_labels, self.num_classes)
+        labels = DomainLabels(source_labels, target_labels, self.num_classes)
         with torch.autocast(source.device.type, enabled=False):
             compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
-            source, target = self._scaled(source.to(compute), source_labels, target.to(compute), target_labels)
-            loss = self.weight * self.compute(source, source_labels, target, target_labels)
+            loss = self.weight * self.compute(*self._scaled(source.to(compute), target.to(compute), labels), labels)
         return (loss, {}) if return_parts else loss
 
-    def _check(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> None:
-        check_pair(source, target, ("source", "target"))
-        check_labels(source_labels, source, ("source_labels", "source"))
-        check_labels(target_labels, target, ("target_labels", "target"))
-        if self.check_values:
-            check_label_range(source_labels, self.num_classes, "source_labels")
-            check_label_range(target_labels, self.num_classes, "target_labels")
-            check_finite(source, "source")
-            check_finite(target, "target")
-
-    def _scaled(
-        self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _scaled(self, source: Tensor, target: Tensor, labels: DomainLabels) -> tuple[Tensor, Tensor]:
         if self.feature_scale == "none":
             return source, target
         with torch.no_grad():
-            labels = torch.cat([source_labels, target_labels + self.num_classes])
-            energy = within_class_energy(torch.cat([source, target]), labels, 2 * self.num_classes)
-            self.scale.copy_(torch.where(self.scale > 0, self.scale, energy.sqrt()))
+            self.scale.copy_(torch.where(self.scale > 0, self.scale, labels.spread(source, target)))
             divisor = torch.where(self.scale > 0, self.scale, 1.0).to(source.dtype)
         return source / divisor, target / divisor
 
     def extra_repr(self) -> str:
         """Show the settings when the module is printed."""
         return f"num_classes={self.num_classes}, weight={self.weight}, feature_scale={self.feature_scale!r}"
+
+
+class MarginLoss(DomainLoss):
+    """A loss with a margin, which rows of two classes are to keep.
+
+    Args:
+        num_classes: Number of classes.
+        weight: Factor of the loss; None for `usual_weight`.
+        margin: At least 0; for its meaning see the loss itself.
+        feature_scale: "none" or "initial", see `DomainLoss`.
+        check_values: Look at labels and features in each call.
+    """
+
+    numbers = ("margin",)
+    margin: float | Tensor
+
+    def __init__(
+        self,
+        num_classes: int,
+        weight: float | None = None,
+        margin: float = 1.0,
+        feature_scale: str = "none",
+        check_values: bool = True,
+    ) -> None:
+        super().__init__(num_classes, weight, feature_scale, check_values)
+        self.margin = check_not_negative(margin, "margin")

@@ -2,13 +2,12 @@
 
 from torch import Tensor
 
-from ..functional.plain_checks import check_not_negative
 from ..methods.registry import default_loss_weight
-from .cross_pairs import cross_pairs, mean_over
-from .domain_loss import RivalLoss
+from .domain_labels import DomainLabels
+from .domain_loss import MarginLoss
 
 
-class StochasticNeighborhoodAlignment(RivalLoss):
+class StochasticNeighborhoodAlignment(MarginLoss):
     """Bring the farthest source row of a target row's class nearer than the nearest one of another class.
 
     For each target row the loss is max(0, largest D² within its class − smallest D² to another class + margin), over
@@ -22,7 +21,7 @@ class StochasticNeighborhoodAlignment(RivalLoss):
         num_classes: Number of classes.
         weight: Factor of the loss.
         margin: By how much the squared distances have to differ.
-        feature_scale: "none" or "initial", see `RivalLoss`.
+        feature_scale: "none" or "initial", see `DomainLoss`.
         check_values: Look at labels and features in each call.
 
     Example:
@@ -33,22 +32,12 @@ class StochasticNeighborhoodAlignment(RivalLoss):
         tensor(6.)
     """
 
-    def __init__(
-        self,
-        num_classes: int,
-        weight: float = default_loss_weight("dsne"),
-        margin: float = 1.0,
-        feature_scale: str = "none",
-        check_values: bool = True,
-    ) -> None:
-        super().__init__(num_classes, weight, feature_scale, check_values)
-        self.margin = check_not_negative(margin, "margin")
+    usual_weight = default_loss_weight("dsne")
 
-    def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:
+    def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Give the mean hinge over the target rows."""
-        squared, same = cross_pairs(source, source_labels, target, target_labels)
-        farthest = squared.masked_fill(~same, -1).amax(0)
-        nearest = squared.masked_fill(same, float("inf")).amin(0)
-        has_both = same.any(0) & ~same.all(0)
-        gap = (farthest - nearest.masked_fill(~has_both, 0) + self.margin).clamp(min=0)
-        return mean_over(gap, has_both)
+        squared, between = labels.squared_distances(source, target), labels.between
+        farthest = squared.masked_fill(labels.same.left_out, -1).amax(-2, keepdim=True)
+        nearest = squared.masked_fill(labels.other.left_out, float("inf")).amin(-2, keepdim=True)
+        gap = (farthest - nearest.masked_fill(between.left_out, 0) + self.margin).clamp(min=0)
+        return between.mean(gap)

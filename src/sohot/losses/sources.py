@@ -10,8 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..functional.alignment import check_alignment_input
-from ..functional.checks import check_label_range, check_labels
+from ..functional.checks import check_alignment_input, check_label_range, check_labels
 
 
 class Batch(NamedTuple):

@@ -5,10 +5,11 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from ..methods.registry import default_loss_weight
-from .domain_loss import RivalLoss
+from .domain_labels import DomainLabels, Mask
+from .domain_loss import DomainLoss
 
 
-class SupervisedContrastive(RivalLoss):
+class SupervisedContrastive(DomainLoss):
     """Let the rows of a class find each other among all rows, whatever their domain.
 
     On features of length 1, each row is an anchor; the loss is the mean over its class of −log of the softmax of
@@ -30,10 +31,16 @@ class SupervisedContrastive(RivalLoss):
         '0.0001'
     """
 
+    usual_weight = default_loss_weight("supcon")
+    is_scaled = False
+    numbers = ("temperature",)
+
+    temperature: float | Tensor
+
     def __init__(
         self,
         num_classes: int,
-        weight: float = default_loss_weight("supcon"),
+        weight: float | None = None,
         temperature: float = 0.1,
         check_values: bool = True,
     ) -> None:
@@ -42,13 +49,8 @@ class SupervisedContrastive(RivalLoss):
             raise ValueError(f"temperature must be a finite number above 0, got {temperature}")
         self.temperature = temperature
 
-    def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:
+    def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Give the mean over the anchors that have a partner."""
-        rows, labels = normalize(torch.cat([source, target])), torch.cat([source_labels, target_labels])
-        itself = torch.eye(len(rows), dtype=torch.bool, device=rows.device)
-        similarity = (rows @ rows.T / self.temperature).masked_fill(itself, -torch.inf)
-        log_share = similarity.log_softmax(1).masked_fill(itself, 0)
-        partners = (labels.unsqueeze(1) == labels) & ~itself
-        counts = partners.sum(1)
-        of_anchor = -log_share.masked_fill(~partners, 0).sum(1) / counts.clamp(min=1)
-        return of_anchor.sum() / (counts > 0).sum().clamp(min=1)
+        rows, partners = normalize(torch.cat([source, target], -2), dim=-1), labels.partners
+        similarity = (rows @ rows.mT / self.temperature).masked_fill(labels.unseen, -torch.inf)
+        return Mask(partners.count > 0, over=(-1,)).mean(-partners.mean(similarity.log_softmax(-1)))

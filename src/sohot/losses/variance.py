@@ -1,14 +1,13 @@
 """The plain variance penalty: what is left of aligning scatters if nothing is aligned."""
 
-import torch
 from torch import Tensor
 
 from ..methods.registry import default_loss_weight
-from .class_moments import class_variances
-from .domain_loss import RivalLoss
+from .domain_labels import DomainLabels, Mask
+from .domain_loss import DomainLoss
 
 
-class VariancePenalty(RivalLoss):
+class VariancePenalty(DomainLoss):
     """Penalise the spread of each class in each domain, without comparing the domains.
 
     With three target rows the plug-in scatter distance mostly shrinks the classes. This loss shrinks them and does
@@ -18,7 +17,7 @@ class VariancePenalty(RivalLoss):
     Args:
         num_classes: Number of classes.
         weight: Factor of the loss.
-        feature_scale: "none" or "initial", see `RivalLoss`.
+        feature_scale: "none" or "initial", see `DomainLoss`.
         check_values: Look at labels and features in each call.
 
     Example:
@@ -29,18 +28,9 @@ class VariancePenalty(RivalLoss):
         tensor(1.)
     """
 
-    def __init__(
-        self,
-        num_classes: int,
-        weight: float = default_loss_weight("variance"),
-        feature_scale: str = "none",
-        check_values: bool = True,
-    ) -> None:
-        super().__init__(num_classes, weight, feature_scale, check_values)
+    usual_weight = default_loss_weight("variance")
 
-    def compute(self, source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Tensor:
+    def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Give the mean over classes and domains."""
-        labels = torch.cat([source_labels, target_labels + self.num_classes])
-        variances, counts = class_variances(torch.cat([source, target]), labels, 2 * self.num_classes)
-        shown = counts > 1
-        return variances.masked_fill(~shown, 0).sum() / shown.sum().clamp(min=1)
+        variances, counts = labels.class_variances(source, target)
+        return Mask(counts > 1, over=(-1,)).mean(variances)

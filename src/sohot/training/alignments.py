@@ -1,14 +1,14 @@
 """The loss between the domains that a method calls for."""
 
-from importlib import import_module
+from typing import Any
 
 from ..losses.alignment import ScatterAlignment
-from ..losses.domain_loss import RivalLoss
+from ..losses.domain_loss import DomainLoss, loss_class
 from ..methods.registry import Method
 from ..methods.settings import FitSettings
 
 
-def make_alignment(method: Method, num_classes: int, settings: FitSettings) -> ScatterAlignment | RivalLoss | None:
+def make_alignment(method: Method, num_classes: int, settings: FitSettings) -> ScatterAlignment | DomainLoss | None:
     """Build the loss on the features of both domains; None for a method that has none.
 
     Args:
@@ -25,19 +25,13 @@ def make_alignment(method: Method, num_classes: int, settings: FitSettings) -> S
     """
     if method.scope is not None:
         return _scatters(method, method.scope, num_classes, settings)
-    if method.loss is None:
+    kind = loss_class(method.loss)
+    if kind is None:
         return None
-    module, _, name = method.loss.partition(":")
-    kind: type[RivalLoss] = getattr(import_module(f"sohot.losses.{module}"), name)
-    values = {
-        "weight": settings.loss_weight,
-        "margin": settings.margin,
-        "temperature": settings.temperature,
-        "feature_scale": "none" if settings.feature_scale == "none" else "initial",
-    }
-    taken = ("weight", *(option for option in method.looks_at if option in values))
-    given = {option: values[option] for option in taken if values[option] is not None}
-    return kind(num_classes, check_values=False, **given)  # type: ignore[arg-type]
+    options: dict[str, Any] = {name: getattr(settings, name) for name in kind.numbers}
+    if kind.is_scaled:
+        options["feature_scale"] = "none" if settings.feature_scale == "none" else "initial"
+    return kind(num_classes, settings.loss_weight, check_values=False, **options)
 
 
 def _scatters(method: Method, scope: str, num_classes: int, settings: FitSettings) -> ScatterAlignment:

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..autograd import check_distances, check_rows, gradients_to_differentiate
+from ..autograd import check_distances, gradients_to_differentiate
+from ..checks import check_rows
 from ..gram import signed_gram
 from ..terms import term_shares
 from .launch import Saved, launch_backward, launch_forward

@@ -11,10 +11,10 @@ from oracle import batches
 from torch.testing import assert_close
 
 from sohot.heads import FeatureProblem, StackedFit, fit_stack
+from sohot.heads.domain_loss import make_loss
 from sohot.heads.layout import Labels, lay_out
 from sohot.heads.network import of_network
 from sohot.heads.optimizer import FlatParameters, StackedOptimizer
-from sohot.heads.other_losses import make_rival
 from sohot.methods import OTHER_NAMES, FitSettings, HeadSettings, method
 from sohot.training.alignments import make_alignment
 from sohot.training.optimization import learning_rate_factor
@@ -52,8 +52,8 @@ def test_value_and_gradient_are_those_of_the_loss_of_each_fit(name, data, scale)
         {"method": name, "loss_weight": weight, "margin": margin, "temperature": temperature}
         for weight, margin, temperature in [(None, 1.0, 0.1), (0.3, 4.0, 0.5), (2.0, 0.0, 2.0)]
     ][: len(cut)]
-    rival = make_rival([HeadSettings(**own) for own in numbers], layout, rows)
-    found = rival(rows, torch.full((len(cut),), scale, dtype=torch.float64))
+    loss = make_loss([HeadSettings(**own) for own in numbers], layout, rows)
+    found = loss(rows, torch.full((len(cut),), scale, dtype=torch.float64))
     [gradient] = torch.autograd.grad(found.sum(), [rows])
     for number, (source, ys, target, yt) in enumerate(cut):
         single = make_alignment(method(name), 4, FitSettings(**numbers[number])).double()
@@ -75,7 +75,7 @@ def test_the_scale_is_that_of_the_losses(data):
     cut = [(source[:, :size], ys, target[:, :size], yt) for source, ys, target, yt in data]
     layout = lay_out([Labels(ys, yt) for _, ys, _, yt in cut], 4)
     rows = layout.fill([one[0] for one in cut], [one[2] for one in cut])
-    spread = make_rival([HeadSettings(method="ccsa")] * len(cut), layout, rows).rows.spread(rows)
+    spread = make_loss([HeadSettings(method="ccsa")] * len(cut), layout, rows).spread(rows)
     for found, one in zip(spread, cut, strict=True):
         single = make_alignment(method("ccsa"), 4, FitSettings()).double()
         single(*one)
@@ -116,7 +116,7 @@ def test_variance_does_not_see_how_the_domains_lie_to_each_other():
     of_fit = replace(SHORT, method="variance", feature_scale="none", components=None)
     layouts = [lay_out([Labels(labels, labels)], 3) for _ in twins]
     values = [
-        make_rival([of_fit], layout, twin.source)(layout.fill([twin.source], [twin.target]), torch.ones(1))
+        make_loss([of_fit], layout, twin.source)(layout.fill([twin.source], [twin.target]), torch.ones(1))
         for layout, twin in zip(layouts, twins, strict=True)
     ]
     assert_close(*values)

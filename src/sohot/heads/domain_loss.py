@@ -1,0 +1,125 @@
+"""The loss of another paper for all fits of a stack in a few batched products; its formula is in `sohot.losses`."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..losses.domain_labels import DomainLabels
+from ..losses.domain_loss import DomainLoss, loss_class
+from ..methods.settings import HeadSettings
+from .layout import Layout
+
+
+class _Block(NamedTuple):
+    """Slots of one bucket in one domain: G classes of W slots each."""
+
+    of_target: bool
+    first: int  # within the domain's part
+    classes: int
+    width: int
+    taken: Tensor  # (F, G, W, 1) 1 where there is a row
+    counts: Tensor  # (F, G, 1, 1) rows of each class, 1 at least
+
+    def of(self, features: Tensor) -> Tensor:
+        """Take the block out of all slots of its domain: (F, G, W, k)."""
+        slots = features[:, self.first : self.first + self.classes * self.width]
+        return slots.reshape(len(features), self.classes, self.width, -1)
+
+
+class StackedLabels(DomainLabels):
+    """The labels of all fits of a stack. Slots are laid out by class, so that no sum over a class has to look for rows.
+
+    Args:
+        layout: Where the rows lie.
+        like: A tensor that tells the type and the device.
+
+    Attributes:
+        counts: Rows of each group, which is one class in one domain: (F, groups).
+    """
+
+    def __init__(self, layout: Layout, like: Tensor) -> None:
+        first, classes, taken = layout.sizes[0], layout.classes().to(like.device), layout.taken()
+        parts = taken[:, :first], taken[:, first:]
+        there = parts[0].bool().to(like.device), parts[1].bool().to(like.device)
+        super().__init__(classes[:first], classes[first:], layout.num_classes, there)
+        target = parts[1].double()
+        self.target_shares: Tensor = (target / target.sum(1, keepdim=True)).unsqueeze(2).to(like)
+        self.blocks: list[_Block] = []
+        counts = []
+        for bucket in layout.buckets:
+            firsts, widths = (bucket.source_first, bucket.target_first), (bucket.source_width, bucket.target_width)
+            for of_target, first, width in zip((False, True), firsts, widths, strict=True):
+                if not width:
+                    continue
+                block = _Block(of_target, first, len(bucket.classes), width, target, target)
+                own = block.of(parts[of_target].unsqueeze(2))
+                rows = own.sum(2, keepdim=True)
+                counts.append(rows.flatten(1))
+                self.blocks.append(block._replace(taken=own.to(like), counts=rows.clamp(min=1).to(like)))
+        self.counts = torch.cat(counts, 1).to(like)
+
+    def target_mean(self, target: Tensor) -> Tensor:
+        """Average the target rows of each fit: (F, 1, k)."""
+        return (target * self.target_shares).sum(1, keepdim=True)
+
+    def class_variances(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Average the squared distance of the rows of each group from their mean; also give their number."""
+        return self._squares(source, target) / self.counts.clamp(min=1), self.counts
+
+    def spread(self, source: Tensor, target: Tensor) -> Tensor:
+        """Give the root mean squared distance of a row from its mean, over groups of two rows or more: (F,)."""
+        shown = self.counts > 1
+        rows = self.counts.masked_fill(~shown, 0).sum(1).clamp(min=1)
+        return (self._squares(source, target).masked_fill(~shown, 0).sum(1) / rows).sqrt()
+
+    def _squares(self, source: Tensor, target: Tensor) -> Tensor:
+        """Sum up the squared distances of each group's rows from their mean: (F, groups)."""
+        squares = []
+        for block in self.blocks:
+            rows = block.of(target if block.of_target else source) * block.taken
+            centred = rows - rows.sum(2, keepdim=True) / block.counts
+            squares.append((centred * block.taken).square().sum((2, 3)))
+        return torch.cat(squares, 1)
+
+
+class StackedLoss:
+    """A loss on the features of both domains.
+
+    Args:
+        kind: Which one.
+        settings: Settings of each fit.
+        layout: Where the rows lie.
+        like: A tensor that tells the type and the device.
+    """
+
+    def __init__(self, kind: type[DomainLoss], settings: Sequence[HeadSettings], layout: Layout, like: Tensor) -> None:
+        self.labels = StackedLabels(layout, like)
+        self.source_slots = layout.sizes[0]
+        self.loss = kind(layout.num_classes)
+        for name in kind.numbers:
+            setattr(self.loss, name, _column([getattr(of_fit, name) for of_fit in settings], like).view(-1, 1, 1))
+        self.weight = _column([of_fit.used_loss_weight() for of_fit in settings], like)
+
+    def __call__(self, features: Tensor, scale: Tensor) -> Tensor:
+        """Compute the weighted loss of features (F, slots, k), divided by `scale` (F,) where that matters: (F,)."""
+        if self.loss.is_scaled:
+            features = features / scale.view(-1, 1, 1)
+        source, target = features[:, : self.source_slots], features[:, self.source_slots :]
+        return self.weight * self.loss.compute(source, target, self.labels)
+
+    @torch.no_grad()
+    def spread(self, features: Tensor) -> Tensor:
+        """Measure what `scale` is to be: (F,)."""
+        return self.labels.spread(features[:, : self.source_slots], features[:, self.source_slots :])
+
+
+def make_loss(settings: Sequence[HeadSettings], layout: Layout, like: Tensor) -> StackedLoss | None:
+    """Build the loss that the method of the fits calls for; None for a method without one. See `StackedLoss`."""
+    kind = loss_class(settings[0].resolved_method().loss)
+    return None if kind is None else StackedLoss(kind, settings, layout, like)
+
+
+def _column(values: Sequence[float], like: Tensor) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64).to(like)

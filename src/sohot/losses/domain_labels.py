@@ -1,0 +1,145 @@
+"""What the labels of both domains say about rows and pairs of rows: for one model, or for many fits at once.
+
+Shapes begin with "…": nothing for one model, (fits,) for many. So a loss is written once for both.
+"""
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+
+class Mask:
+    """Entries that count, and their sum and mean; 0, with a zero gradient, where no entry counts.
+
+    Args:
+        where: True for the entries that count.
+        over: The dimensions to add up.
+
+    Example:
+        >>> Mask(torch.tensor([True, True, False]), over=(-1,)).mean(torch.tensor([1.0, 2.0, 9.0]))
+        tensor(1.5000)
+    """
+
+    def __init__(self, where: Tensor, over: tuple[int, ...] = (-2, -1)) -> None:
+        self.where, self.left_out, self.over = where, ~where, over
+
+    @cached_property
+    def count(self) -> Tensor:
+        """Number of entries that count."""
+        return self.where.sum(self.over)
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Add up the values that count."""
+        return values.masked_fill(self.left_out, 0).sum(self.over)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Average the values that count."""
+        return self.sum(values) / self.count.clamp(min=1)
+
+
+class DomainLabels:
+    """The classes of the rows of both domains. What follows from them is worked out once, when it is first asked for.
+
+    Args:
+        source: Classes of the source rows, (n,).
+        target: Classes of the target rows, (m,).
+        num_classes: Number of classes C.
+        taken: Which of the source and of the target rows are there, (…, n) and (…, m); None: all of them.
+
+    Example:
+        >>> labels = DomainLabels(torch.tensor([0, 1]), torch.tensor([1]), num_classes=2)
+        >>> labels.same.where
+        tensor([[False], [ True]])
+        >>> labels.squared_distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.tensor([[0.0, 0.0]]))
+        tensor([[ 0.], [25.]])
+    """
+
+    def __init__(
+        self, source: Tensor, target: Tensor, num_classes: int, taken: tuple[Tensor, Tensor] | None = None
+    ) -> None:
+        self.source, self.target, self.num_classes, self.taken = source, target, num_classes, taken
+
+    @cached_property
+    def same(self) -> Mask:
+        """Pairs of a source row and a target row of one class: (…, n, m)."""
+        return Mask(self._of_pairs(self.source.unsqueeze(1) == self.target))
+
+    @cached_property
+    def other(self) -> Mask:
+        """Pairs of a source row and a target row of two classes: (…, n, m)."""
+        return Mask(self._of_pairs(self.source.unsqueeze(1) != self.target))
+
+    @cached_property
+    def between(self) -> Mask:
+        """Target rows that have source rows both of their own class and of another: (…, 1, m)."""
+        return Mask(self.same.where.any(-2, keepdim=True) & self.other.where.any(-2, keepdim=True))
+
+    @cached_property
+    def partners(self) -> Mask:
+        """For each row of both domains, the other rows of its class: (…, n + m, n + m), to be added up for each row."""
+        labels = torch.cat([self.source, self.target])
+        alike = (labels.unsqueeze(1) == labels) & ~self._itself
+        if self.taken is not None:
+            taken = torch.cat(self.taken, -1)
+            alike = alike & taken.unsqueeze(-1) & taken.unsqueeze(-2)
+        return Mask(alike, over=(-1,))
+
+    @cached_property
+    def unseen(self) -> Tensor:
+        """For each row of both domains, what it cannot be compared with: itself, and slots without a row."""
+        return self._itself if self.taken is None else self._itself | ~torch.cat(self.taken, -1).unsqueeze(-2)
+
+    @property
+    def _itself(self) -> Tensor:
+        return torch.eye(len(self.source) + len(self.target), dtype=torch.bool, device=self.source.device)
+
+    def _of_pairs(self, pairs: Tensor) -> Tensor:
+        if self.taken is None:
+            return pairs
+        return pairs & self.taken[0].unsqueeze(-1) & self.taken[1].unsqueeze(-2)
+
+    def squared_distances(self, source: Tensor, target: Tensor) -> Tensor:
+        """Measure each source row against each target row: (…, n, m).
+
+        Rows are first moved by the mean of the target, which changes no distance but keeps the digits that a large
+        common mean would cost in ‖x‖² + ‖y‖² − 2xy.
+        """
+        centre = self.target_mean(target.detach())
+        x, y = source - centre, target - centre
+        lengths = x.square().sum(-1).unsqueeze(-1) + y.square().sum(-1).unsqueeze(-2)
+        if x.dim() == 2:
+            return (lengths - 2 * x @ y.T).clamp(min=0)
+        return torch.baddbmm(lengths, x, y.mT, alpha=-2).clamp(min=0)  # many fits: spares a pass over all pairs
+
+    def target_mean(self, target: Tensor) -> Tensor:
+        """Average the target rows: (…, 1, d)."""
+        return target.mean(-2, keepdim=True)
+
+    def class_variances(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Average the squared distance of the rows of each class and domain from their mean.
+
+        Returns:
+            The variances summed over the features (…, groups), and the number of rows of each group (…, groups).
+
+        Example:
+            >>> labels = DomainLabels(torch.tensor([0, 0]), torch.tensor([1]), num_classes=2)
+            >>> labels.class_variances(torch.tensor([[1.0], [3.0]]), torch.tensor([[5.0]]))
+            (tensor([1., 0., 0., 0.]), tensor([2., 0., 0., 1.]))
+        """
+        x = torch.cat([source, target])
+        groups, number = torch.cat([self.source.long(), self.target.long() + self.num_classes]), 2 * self.num_classes
+        counts = x.new_zeros(number).index_add(0, groups, x.new_ones(len(groups)))
+        sums = x.new_zeros(number, x.shape[1]).index_add(0, groups, x)
+        means = sums / counts.clamp(min=1).unsqueeze(1)
+        squares = (x - means[groups]).square().sum(1)
+        return x.new_zeros(number).index_add(0, groups, squares) / counts.clamp(min=1), counts
+
+    def spread(self, source: Tensor, target: Tensor) -> Tensor:
+        """Give the root mean squared distance of a row from its mean, over groups of two rows or more: (…).
+
+        0 where no group has two rows.
+        """
+        variances, counts = self.class_variances(source, target)
+        rows = torch.where(counts > 1, counts, 0.0)
+        return ((variances * rows).sum() / rows.sum().clamp(min=1)).sqrt()

@@ -216,7 +216,7 @@ def test_a_wrong_configuration_file_is_refused(sohot, tmp_path, text, words):
 def test_the_configuration_of_a_run_that_never_began_is_not_kept(sohot, domains, tmp_path, monkeypatch):
     run = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr("sohot.runs.training_inputs.training_inputs", lambda *_: 1 / 0)
+        patch.setattr("sohot.runs.trunk_store.trunk_outputs", lambda *_: 1 / 0)
         ended = sohot("fit", *domains.options(), "--shots", "3", "--out", str(run))
         assert ended.code == 1
         assert "unexpected ZeroDivisionError: division by zero; please report it" in ended.last

@@ -7,27 +7,26 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-import torch
 from experiment_work import small_grid, write_domains
 
 from sohot.data.datasets import open_dataset
 from sohot.data.protocols import few_shot_folds, make_split
 from sohot.experiments import run_cell as module
-from sohot.experiments.cell_training import Where
+from sohot.experiments.cell_training import Workplace
 from sohot.experiments.planning import cells
 from sohot.experiments.preparing import prepare, shown_sides
 from sohot.experiments.run_cell import run_cell
 from sohot.runs import RunConfig
 from sohot.runs.batching import make_batches
 from sohot.runs.building import build_model
-from sohot.runs.testing import accuracy_on
-from sohot.runs.training_inputs import training_inputs
+from sohot.runs.train_and_test import evaluate_on
+from sohot.runs.trunk_store import trunk_outputs
 from sohot.training import Diverged, fit
 
 
 @pytest.fixture
 def where(tmp_path):
-    return Where(write_domains(tmp_path / "data"), tmp_path / "out", {}, "cpu", 0)
+    return Workplace(write_domains(tmp_path / "data"), tmp_path / "out", {}, "cpu", 0)
 
 
 def cell_of(where, method="so", **changes):
@@ -43,18 +42,18 @@ def test_a_cell_ends_as_fit_does_on_the_same_images(where, method):
     found = run_cell(cell, where)
     split = make_split("k-shot", open_dataset("domains", where.root), cell.shift, 1, **cell.draw)
     config = RunConfig(method=method, backbone="small-cnn", image_size=16, steps=3, device="cpu", workers=0)
-    model = build_model(config, 3).to(memory_format=torch.channels_last)
+    model = build_model(config, 3)
     parts = [split.sides["source_train"] if method != "t" else None, split.sides["target_train"]]
     parts[1] = parts[1] if method != "s" else None
     inputs = [
-        None if part is None else training_inputs(config, model, domain, part, "memory")
+        None if part is None else trunk_outputs(config, model, domain, part, "memory")
         for domain, part in zip(("source", "target"), parts, strict=True)
     ]
     labels = [() if part is None else part.labels for part in parts]
     settings = replace(config.settings(from_trunk=True), loggers=())
     result = fit(model, inputs[0], labels[0], inputs[1], labels[1], settings, batches=make_batches(config, *parts))
     assert found["curve"]["loss"] == [record["loss"] for record in result.history]
-    assert found["accuracy"] == accuracy_on(model, split.sides["target_test"], 0)
+    assert found["accuracy"] == evaluate_on(model, split.sides["target_test"], 0).as_json()
 
 
 def test_shared_features_change_nothing(where):

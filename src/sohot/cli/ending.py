@@ -12,7 +12,15 @@ from typing import Any
 import typer
 
 from ..methods.options import RENAMED, flag
-from ..training.errors import CorruptCheckpoint, ExportError, Interrupted, OtherVersion, PickleRefused, TrainingError
+from ..training.errors import (
+    CorruptCheckpoint,
+    ExportError,
+    Interrupted,
+    OtherVersion,
+    PickleRefused,
+    RanksFailed,
+    TrainingError,
+)
 from .output import errors
 
 FAILED, WRONG, SIGINT, SIGTERM = 1, 2, 130, 143
@@ -28,14 +36,6 @@ class Terminated(BaseException):
     """SIGTERM came outside training, where there is nothing to save."""
 
 
-class Ended(Exception):  # noqa: N818 - it names what happened
-    """A process that this command had started has ended, and has said how."""
-
-    def __init__(self, code: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.code = code
-
-
 def describe_end(error: BaseException) -> tuple[int, str] | None:
     """Give the exit code of an error and the sentence for it; None for one to be shown with its traceback.
 
@@ -45,7 +45,7 @@ def describe_end(error: BaseException) -> tuple[int, str] | None:
     if isinstance(error, (typer.Exit, SystemExit)):
         code = error.exit_code if isinstance(error, typer.Exit) else error.code
         return (code if isinstance(code, int) else FAILED), ""
-    if isinstance(error, Ended):
+    if isinstance(error, RanksFailed):
         return error.code, str(error)
     if isinstance(error, Interrupted):
         return (SIGTERM if error.signal == "SIGTERM" else SIGINT), str(error)

@@ -11,10 +11,10 @@ from ..heads.feature_run import fit_features, require_new_folder
 from ..heads.feature_split import split_features
 from ..methods.options import convert
 from ..methods.settings import HeadSettings
+from ..networks.device import choose_device
 from ..networks.registry import create_backbone, find_builder
 from ..runs.candidates import AUTO
 from ..runs.predictions import require_writable
-from ..runs.training_inputs import choose_device
 from ..training.randomness import reproducible
 from .output import percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
 from .watching import bar

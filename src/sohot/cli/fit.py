@@ -11,13 +11,11 @@ import typer
 from ..methods.options import flag
 from ..methods.registry import method as find_method
 from ..methods.registry import method_that_looks_at
-from ..runs.candidates import AUTO, is_auto
+from ..runs.candidates import AUTO
 from ..runs.config import RunConfig
 from ..runs.config_file import CONFIG, read_config
-from ..runs.presets import explain_paper, is_paper, resolve_paper
 from ..runs.selection_file import read_asked
 from ..training.errors import Interrupted
-from .ending import Ended
 from .options import option_parameters, with_parameters
 from .output import percent, print_accuracy, print_json, print_text, results_only, say
 
@@ -42,30 +40,17 @@ For example:
 def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     """Resolve the configuration, train, print."""
     resolved, asked = resolve(config, given)
-    if is_paper(resolved):
-        resolved = resolve_paper(resolved, asked)
-        say(explain_paper(resolved))
 
-    from ..runs.launching import end_with_parent, launch, needs_launch
     from ..runs.pipeline import fit_run  # these import torch, which a wrong option need not wait for
-    from ..runs.selection import require_one_device
-    from ..training.ranks import Ranks
     from .watching import TerminalWatcher, bar
 
-    if is_auto(resolved):
-        require_one_device(resolved)
-    if needs_launch(resolved):
-        if (ending := launch(resolved)).code:
-            raise Ended(ending.code, ending.sentence)
-        return
-    end_with_parent()
     try:
         with results_only(), bar(resolved.quiet) as progress:
             report = fit_run(resolved, TerminalWatcher(progress), asked)
     except Interrupted as error:
         again = shlex.join(["sohot", "fit", "--out", str(resolved.out), "--resume"])
         raise Interrupted(f"{error}: {again}", error.signal) from None
-    if not Ranks.here().first:
+    if not report:  # another process tells
         return
     if resolved.json:
         print_json(report)

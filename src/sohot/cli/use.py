@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ..data.names import printable
+from ..networks.device import choose_device
 from ..reporting.pages.writing import kind_of, write_report
 from ..runs.loading import LoadedRun, export_run, images_for, open_run
 from ..runs.predictions import Prediction, classify, find_images, predictions_csv, require_writable, write_predictions
-from ..runs.testing import accuracy_on
-from ..runs.training_inputs import choose_device
+from ..runs.train_and_test import evaluate_on
 from .output import percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
 from .watching import bar
 
@@ -34,7 +34,7 @@ def evaluate_run(
         for note in notes:
             say(f"note: {note}")
         say_left_out(left_out)
-        accuracy = accuracy_on(run.model, found, workers, progress)
+        accuracy = evaluate_on(run.model, found, workers, progress).as_json()
     if json:
         out = [{"path": printable(one.path), "reason": one.reason} for one in left_out]
         print_json({"run": str(folder), "step": run.step, "accuracy": accuracy, "left_out": out, "notes": notes})

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from .._files import write_json
 from ..functional.plain_checks import check_count
 from ..methods.registry import method
+from ..networks.device import one_thread
 from ..reporting.figures.demo import draw_pictures
 from ..reporting.statistics import paired_difference
 from ..training.fitting import FitResult
@@ -20,7 +21,6 @@ from ..training.run_folder import versions
 from .digit_splits import SHOTS, SOURCE_PER_CLASS, draw_split
 from .digit_training import STEPS, fit_digits, new_model, settings_for
 from .grid import BASELINE
-from .threads import one_thread
 
 DEMO = "demo.json"
 FORMAT = 1

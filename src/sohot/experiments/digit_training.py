@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from ..data.batches import BalancedBatches
@@ -10,7 +9,8 @@ from ..data.digits import SIDE
 from ..methods.registry import method
 from ..methods.settings import FitSettings
 from ..networks.model import TwoStreams
-from ..networks.registry import create_backbone
+from ..runs.building import build_model
+from ..runs.config import RunConfig
 from ..training.evaluation import evaluate, predict_logits
 from ..training.fitting import FitResult, fit
 from ..training.inputs import TensorInputs
@@ -56,8 +56,8 @@ less; 1 and 10 times less did worse on the development half.
 """
 
 
-class Trained(NamedTuple):
-    """A trained network and how well it does."""
+class DigitResult(NamedTuple):
+    """How well a trained network does, and what `fit` gave."""
 
     accuracy: float  # on the test images, in per cent
     result: FitResult
@@ -76,7 +76,7 @@ def settings_for(name: str, sigma: float = SIGMA, **changes: Any) -> FitSettings
     return FitSettings(**{"method": name, **_COMMON, **_ALIGNED, **sigmas, **changes})
 
 
-def fit_digits(data: DigitSplit, settings: FitSettings, model: TwoStreams | None = None) -> Trained:
+def fit_digits(data: DigitSplit, settings: FitSettings, model: TwoStreams | None = None) -> DigitResult:
     """Train a small network from scratch on a split and test it.
 
     Args:
@@ -94,7 +94,7 @@ def fit_digits(data: DigitSplit, settings: FitSettings, model: TwoStreams | None
     source, target, test = (TensorInputs(normalise(images)) for images in (data.source, data.target, data.test))
     result = fit(model, source, data.source_labels, target, data.target_labels, settings, batches=batches)
     logits = predict_logits(model, test)
-    return Trained(100 * evaluate(logits, data.test_labels, NUM_CLASSES).micro, result)
+    return DigitResult(100 * evaluate(logits, data.test_labels, NUM_CLASSES).micro, result)
 
 
 def new_model(seed: int, *, tap: str | None = None, streams: str = "shared") -> TwoStreams:
@@ -105,12 +105,17 @@ def new_model(seed: int, *, tap: str | None = None, streams: str = "shared") -> 
         tap: Which features are aligned, "before-relu" or "after-relu"; None for the network's default.
         streams: "shared" for one stream for both domains, as in the demo, or "separate".
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        backbone = create_backbone("small-cnn", pretrained=False, channels=1, size=SIDE, tap=tap)
-        model = TwoStreams(backbone, NUM_CLASSES, streams=streams, trains="all")
-    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # pooling is far quicker so on a CPU
-    return model
+    config = RunConfig(
+        backbone="small-cnn",
+        from_scratch=True,
+        channels=1,
+        image_size=SIDE,
+        tap=tap,
+        streams=streams,
+        trains="all",
+        seed=seed,
+    )
+    return build_model(config, NUM_CLASSES)
 
 
 def normalise(images: Tensor) -> Tensor:

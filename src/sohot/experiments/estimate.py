@@ -8,18 +8,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data.labelled import LabelledImages
 from ..heads.fit import fit_stack
 from ..heads.problem import FeatureProblem
 from ..methods.settings import FitSettings
+from ..networks.device import choose_device
 from ..networks.model import TwoStreams
-from ..runs.batching import make_batches
-from ..runs.building import build_model
-from ..runs.training_inputs import choose_device
-from ..training.fitting import fit
-from ..training.inputs import TensorInputs
+from ..networks.trunk_cache import output_bytes
+from ..runs.config import RunConfig
+from ..runs.run_data import RunData
+from ..runs.train_and_test import train_and_test
+from ..runs.trunk_folder import join_images
+from ..runs.trunk_store import TrunkStore
+from ..training.inputs import Inputs, TensorInputs
 from .cell import Cell
-from .cell_training import Where, config_of, draw_split
-from .features import join_images
+from .cell_training import Workplace, config_of, draw_split
 from .frozen_settings import candidates, head_settings
 from .preparing import needed_features, trunks_of
 
@@ -43,7 +46,7 @@ class Estimate:
 
 
 def estimate(
-    pending: Sequence[Cell], records: Sequence[Mapping[str, Any]], where: Where, workers: int, threads: int
+    pending: Sequence[Cell], records: Sequence[Mapping[str, Any]], where: Workplace, workers: int, threads: int
 ) -> Estimate:
     """Guess how long cells take: from cells that are done, else from one training step done now.
 
@@ -88,7 +91,7 @@ def _fits(cell: Cell) -> int:
     return 1 + folds * int(cell.search.get("trials", 0))
 
 
-def _from_a_step(pending: Sequence[Cell], where: Where, workers: int, threads: int) -> Estimate:
+def _from_a_step(pending: Sequence[Cell], where: Workplace, workers: int, threads: int) -> Estimate:
     before = torch.get_num_threads()
     try:
         trunk, images = _time_trunk(pending, where)  # before the cells, with all threads
@@ -105,7 +108,7 @@ def _from_a_step(pending: Sequence[Cell], where: Where, workers: int, threads: i
     return Estimate(cells / workers + trunk * images, basis)
 
 
-def _from_a_stack(pending: Sequence[Cell], where: Where) -> Estimate:
+def _from_a_stack(pending: Sequence[Cell], where: Workplace) -> Estimate:
     """Guess from a few steps of a small stack of made-up features of the right shapes."""
     trunk, images = _time_trunk(pending, where)
     cell = pending[0]
@@ -131,11 +134,12 @@ def _tried(cell: Cell) -> int:
     return len(candidates(cell.method, cell.settings, cell.search["space"])) if cell.search else 0
 
 
-def _feature_size(cell: Cell, where: Where, num_classes: int) -> int:
-    return trunks_of(cell, num_classes, where)[1]["target"].bytes_per_image() // 4
+def _feature_size(cell: Cell, where: Workplace, num_classes: int) -> int:
+    folder = trunks_of(cell, num_classes, where)[1]["target"]
+    return output_bytes(folder.trunk, folder.spec) // 4
 
 
-def _time_trunk(pending: Sequence[Cell], where: Where) -> tuple[float, int]:
+def _time_trunk(pending: Sequence[Cell], where: Workplace) -> tuple[float, int]:
     """Give the seconds that an image takes in the frozen layers, and how many images have to pass them."""
     device, total, images = choose_device(where.device), 0.0, 0
     for features, lists in needed_features(pending, where):
@@ -150,33 +154,32 @@ def _time_trunk(pending: Sequence[Cell], where: Where) -> tuple[float, int]:
     return total / max(images, 1), images
 
 
-def _time_step(cell: Cell, where: Where) -> tuple[float, float, dict[str, int]]:
+def _time_step(cell: Cell, where: Workplace) -> tuple[float, float, dict[str, int]]:
     """Give the seconds of a step, those of classifying an image, and the sizes of the split's sides."""
-    config, split = config_of(cell, cell.settings, where), draw_split(cell, where)
-    method = config.settings().resolved_method()
-    source = split.sides["source_train"] if method.uses_source else None
-    target = split.sides["target_train"] if method.uses_target else None
-    model = build_model(config, len(split.classes))
-    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # which torch's stubs lack
-    batches = make_batches(config, source, target)
-    settings = FitSettings.from_json({**config.settings(from_trunk=True).as_json(), "steps": 2})
-    result = fit(
-        model,
-        None if source is None else _blank(model, "source", len(source)),
-        () if source is None else source.labels,
-        None if target is None else _blank(model, "target", len(target)),
-        () if target is None else target.labels,
-        settings,
-        batches=batches,
-    )
-    seconds = result.history[-1]["seconds"]
-    rows = sum(len(part) for part in batches.batch(0))
-    return seconds, seconds * _FORWARD_SHARE / max(rows, 1), split.counts()
+    split = draw_split(cell, where)
+    config = replace(config_of(cell, cell.settings, where), steps=2, epochs=None)
+    data = RunData(split.classes, split.sides["source_train"], split.sides["target_train"], None)
+    trained = train_and_test(config, data, _BlankStore())
+    seconds = trained.result.history[-1]["seconds"]
+    return seconds, seconds * _FORWARD_SHARE / max(trained.batch_rows, 1), split.counts()
 
 
-def _blank(model: TwoStreams, domain: str, rows: int) -> TensorInputs:
-    """Give inputs of the right shape that take no room."""
-    spec = model.inputs[domain]
-    with torch.no_grad():
-        one: Tensor = model.trunk(domain)(torch.rand(1, spec.channels, spec.size, spec.size))
-    return TensorInputs(one.expand(rows, *one.shape[1:]))
+class _BlankStore(TrunkStore):
+    """Gives inputs of the right shape that take no room and no time."""
+
+    def place(self, config: RunConfig, model: TwoStreams, rows: int) -> str:  # noqa: ARG002 - a store's signature
+        return "memory"
+
+    def inputs(
+        self,
+        config: RunConfig,  # noqa: ARG002
+        model: TwoStreams,
+        domain: str,
+        images: LabelledImages,
+        place: str,  # noqa: ARG002
+        rows: Sequence[int] | None = None,  # noqa: ARG002
+    ) -> Inputs:
+        spec = model.inputs[domain]
+        with torch.no_grad():
+            blank: Tensor = model.trunk(domain)(torch.rand(1, spec.channels, spec.size, spec.size))
+        return TensorInputs(blank.expand(len(images), *blank.shape[1:]))

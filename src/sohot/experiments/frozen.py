@@ -16,13 +16,13 @@ from ..heads.fit import fit_stack
 from ..heads.problem import FeatureProblem
 from ..heads.result import StackedFit
 from ..methods.settings import HeadSettings
+from ..networks.device import choose_device
 from ..runs.run_data import Progress
-from ..runs.training_inputs import choose_device
+from ..runs.trunk_folder import TrunkFolder
 from ..training.evaluation import evaluate
 from .cell import Cell
-from .cell_training import Where, draw_split
+from .cell_training import Workplace, draw_split
 from .engines import Outcome, Work
-from .features import TrunkFeatures
 from .frozen_settings import candidates, head_settings
 from .preparing import trunks_of
 from .run_cell import evenly
@@ -40,7 +40,7 @@ class FrozenEngine:
         progress: Told how many fits are done.
     """
 
-    def __init__(self, where: Where, progress: Progress | None = None) -> None:
+    def __init__(self, where: Workplace, progress: Progress | None = None) -> None:
         self.where, self.progress = where, progress
         self._networks: dict[str, _Features] = {}
 
@@ -117,7 +117,7 @@ class FrozenEngine:
 class _Features:
     """Features of images of both domains, each in one tensor."""
 
-    def __init__(self, trunks: dict[str, TrunkFeatures]) -> None:
+    def __init__(self, trunks: dict[str, TrunkFolder]) -> None:
         self.trunks = trunks
         whole = {id(one): one.whole() for one in trunks.values()}
         self.tensors = {domain: whole[id(one)] for domain, one in trunks.items()}

@@ -3,22 +3,20 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
 from ..data.labelled import LabelledImages
 from ..data.protocols.split import Split
 from ..methods.registry import method
+from ..networks.device import choose_device
 from ..runs.building import OPTIONS, START, build_model
 from ..runs.run_data import Progress
-from ..runs.training_inputs import choose_device
+from ..runs.trunk_folder import TrunkFolder, fill_folders
 from .cell import Cell
-from .cell_training import FEATURES, Where, config_of, draw_split
-from .features import TrunkFeatures, fill_features
+from .cell_training import FEATURES, Workplace, config_of, draw_split
 
 _NETWORK = (*OPTIONS, *START, "seed")
 
 
-def prepare(cells: Sequence[Cell], where: Where, progress: Progress | None = None) -> int:
+def prepare(cells: Sequence[Cell], where: Workplace, progress: Progress | None = None) -> int:
     """Draw the splits of cells, build their networks and compute the trunk features that are not there yet.
 
     Whatever would make all cells fail alike (weights that are not there, a split that cannot be drawn, a protocol
@@ -33,15 +31,15 @@ def prepare(cells: Sequence[Cell], where: Where, progress: Progress | None = Non
         How many images passed a trunk.
     """
     wanted = needed_features(cells, where, progress)
-    return fill_features(wanted, where.out / FEATURES, choose_device(where.device), where.workers, progress)
+    return fill_folders(wanted, where.out / FEATURES, choose_device(where.device), where.workers, progress)
 
 
 def needed_features(
-    cells: Sequence[Cell], where: Where, progress: Progress | None = None
-) -> list[tuple[TrunkFeatures, list[LabelledImages]]]:
+    cells: Sequence[Cell], where: Workplace, progress: Progress | None = None
+) -> list[tuple[TrunkFolder, list[LabelledImages]]]:
     """Give each trunk with the images that some cell shows it."""
-    trunks: dict[str, dict[str, TrunkFeatures]] = {}
-    lists: dict[Path, tuple[TrunkFeatures, dict[str, LabelledImages]]] = {}
+    trunks: dict[str, dict[str, TrunkFolder]] = {}
+    lists: dict[Path, tuple[TrunkFolder, dict[str, LabelledImages]]] = {}
     for number, cell in enumerate(cells, start=1):
         split = draw_split(cell, where)
         _require_images(cell, split)
@@ -59,7 +57,7 @@ def needed_features(
     return [(features, list(images.values())) for features, images in lists.values()]
 
 
-def trunks_of(cell: Cell, num_classes: int, where: Where) -> tuple[str, dict[str, TrunkFeatures]]:
+def trunks_of(cell: Cell, num_classes: int, where: Workplace) -> tuple[str, dict[str, TrunkFolder]]:
     """Give the trunks of a cell's network by domain, and a text that is the same for cells with the same network."""
     return _network(cell, num_classes), _trunks(cell, num_classes, where)
 
@@ -68,13 +66,12 @@ def _network(cell: Cell, num_classes: int) -> str:
     return repr([cell.backbone, {key: cell.settings.get(key) for key in _NETWORK}, num_classes])
 
 
-def _trunks(cell: Cell, num_classes: int, where: Where) -> dict[str, TrunkFeatures]:
+def _trunks(cell: Cell, num_classes: int, where: Workplace) -> dict[str, TrunkFolder]:
     model = build_model(config_of(cell, cell.settings, where), num_classes)
-    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # which torch's stubs lack
     folder = where.out / FEATURES
-    found = {"target": TrunkFeatures(folder, model.trunk("target"), model.inputs["target"])}
+    found = {"target": TrunkFolder(folder, model.trunk("target"), model.inputs["target"])}
     one = model.trunk("source") is model.trunk("target")
-    source = found["target"] if one else TrunkFeatures(folder, model.trunk("source"), model.inputs["source"])
+    source = found["target"] if one else TrunkFolder(folder, model.trunk("source"), model.inputs["source"])
     return {**found, "source": source}
 
 

@@ -8,16 +8,16 @@ from typing import Any
 from ..data.protocols.cross_validation import few_shot_folds
 from ..data.protocols.split import Split
 from .cell import Cell
-from .cell_training import Where, config_of, draw_split, train
+from .cell_training import Workplace, config_of, draw_split, train
 
-__all__ = ["Where", "run_cell"]
+__all__ = ["Workplace", "run_cell"]
 
 SELECTION = "selection"
 CURVES = ("loss", "cross_entropy", "alignment")
 MOST_POINTS = 100
 
 
-def run_cell(cell: Cell, where: Where) -> dict[str, Any]:
+def run_cell(cell: Cell, where: Workplace) -> dict[str, Any]:
     """Train and test a cell.
 
     Args:
@@ -36,18 +36,18 @@ def run_cell(cell: Cell, where: Where) -> dict[str, Any]:
         selecting = time.perf_counter() - began
     done = train(cell, settings, split.classes, split.sides, "target_test", where)
     return {
-        "accuracy": done.accuracy,
+        "accuracy": done.tested().as_json(),
         "zeta": done.result.objective.learned_weights(),
         "curve": _curve(done.result.history),
         "chosen": chosen,
-        "seconds": {**done.seconds, "select": selecting},
+        "seconds": {**done.seconds._asdict(), "select": selecting},
         "steps": done.result.steps,
-        "sizes": done.sizes,
+        "sizes": done.sizes._asdict(),
         "notes": [*split.notes, *done.notes],
     }
 
 
-def _select(cell: Cell, split: Split, where: Where) -> dict[str, Any]:
+def _select(cell: Cell, split: Split, where: Workplace) -> dict[str, Any]:
     """Choose settings by the mean accuracy over few-shot folds, or by that on the validation images."""
     from ..selection.search import select
 
@@ -59,8 +59,8 @@ def _select(cell: Cell, split: Split, where: Where) -> dict[str, Any]:
 
     def score(settings: dict[str, Any]) -> float:
         merged = {**cell.settings, **settings}
-        shares = [train(cell, merged, split.classes, sides, "validation", where).accuracy for sides in problems]
-        return math.fsum(share["micro"] for share in shares) / len(shares)
+        shares = [train(cell, merged, split.classes, sides, "validation", where).tested() for sides in problems]
+        return math.fsum(share.micro for share in shares) / len(shares)
 
     space, config = cell.search["space"], config_of(cell, cell.settings, where)
     given = {name: getattr(config.settings(), name, None) for name in space}

@@ -11,7 +11,7 @@ from typing import Any
 from ..data.datasets.registry import open_dataset
 from ..runs.run_data import Progress
 from .cell import TRIALS, Cell
-from .cell_training import Where
+from .cell_training import Workplace
 from .engines import Engine, Outcome, Work
 from .frozen import FrozenEngine
 from .grid import Grid, write_grid
@@ -36,7 +36,7 @@ class Plan:
 
     grid: Grid
     cells: list[Cell]
-    where: Where
+    where: Workplace
 
     @property
     def results(self) -> Path:
@@ -107,7 +107,7 @@ def plan_grid(
     dataset = open_dataset(grid.dataset, root, **grid.data)
     found = cells(grid, dataset, select=select, trials=trials, frozen=frozen)
     grid = grid.changed(shifts=tuple(dict.fromkeys(cell.shift for cell in found)))
-    return Plan(grid, found, Where(root.absolute(), out.absolute(), grid.data, device, workers))
+    return Plan(grid, found, Workplace(root.absolute(), out.absolute(), grid.data, device, workers))
 
 
 def run_grid(plan: Plan, engine: Engine, *, retry_failed: bool = False, watcher: GridWatcher | None = None) -> GridRun:

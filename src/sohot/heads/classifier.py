@@ -17,7 +17,7 @@ from ..training.errors import Diverged
 from .domains import TargetStream
 from .feature_classifier import FeatureClassifier
 from .fit import fit_stack
-from .problems import choose_device, make_problems, plain, settings_for
+from .problems import make_problems, plain, settings_for
 from .result import StackedFit, read_fit, write_fit
 
 _ABOUT = ("n_features_in_", "n_features_target_")
@@ -158,7 +158,7 @@ class SoHoTClassifier(FeatureClassifier):
         rows = self._read(X, y, sample_domain, X_target, y_target)
         settings = settings_for(rows, settings)
         problems = make_problems(rows)
-        (found,) = fit_stack([problems.problem()], [settings], device=choose_device(self.device))
+        (found,) = fit_stack([problems.problem()], [settings], device=self.device)
         if found.diverged:
             raise Diverged("training diverged, the loss is no finite number: lower lr, sigma1, sigma2 or loss_weight")
         self.classes_ = rows.classes

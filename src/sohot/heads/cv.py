@@ -14,7 +14,7 @@ from .classifier import SoHoTClassifier
 from .domains import TrainingRows
 from .feature_classifier import FeatureClassifier
 from .fit import fit_stack
-from .problems import Problems, choose_device, make_problems
+from .problems import Problems, make_problems
 from .result import StackedFit
 from .shot_folds import ShotFold, shot_folds
 
@@ -94,7 +94,7 @@ class SoHoTClassifierCV(FeatureClassifier):
             if not candidates:
                 raise ValueError("the domains have different features, and no candidate has streams='separate'")
             folds = shot_folds(rows.target, rows.target_labels, self.folds)
-            right = self._right(rows, folds, candidates, choose_device(base.device))
+            right = self._right(rows, folds, candidates, base.device)
             self.cv_results_ = results_table(candidates, folds, right)
             if np.isnan(self.cv_results_["mean_test_score"]).all():
                 raise ValueError("every candidate diverged: lower lr, sigma1, sigma2 or loss_weight")

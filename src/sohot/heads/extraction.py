@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ..data.datasets.registry import open_dataset
 from ..data.folders import scan_folder, unreadable
@@ -84,8 +83,10 @@ def extract(
     place = {name: number for number, name in enumerate(classes)}
     features, labels = [], []
     for name, images in full.items():
-        batches = _counted(iter_batches(images, backbone.input, BATCH, workers), len(images), name, progress)
-        features.append(cache_trunk(backbone, batches, len(images), device=device).float().numpy())
+        batches = iter_batches(images, backbone.input, BATCH, workers)
+        told = None if progress is None else partial(progress, f"features of {name}")
+        outputs = cache_trunk(backbone, batches, len(images), device=device, progress=told)
+        features.append(outputs.float().numpy())
         labels += [place[images.classes[label]] for label in images.labels]
     return FeatureSet(
         features=np.concatenate(features),
@@ -104,15 +105,6 @@ def describe(backbone: Backbone) -> dict[str, Any]:
     weights = trunk_key(backbone, ())[:16]
     spec = json.loads(json.dumps(asdict(backbone.input)))
     return {"backbone": backbone.name, "tap": backbone.tap, "weights": weights, "input": spec}
-
-
-def _counted(batches: Iterator[Tensor], of: int, name: str, progress: Progress | None) -> Iterator[Tensor]:
-    done = 0
-    for batch in batches:
-        yield batch
-        done += len(batch)
-        if progress is not None:
-            progress(f"features of {name}", done, of)
 
 
 def _contents(images: LabelledImages) -> list[str]:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..methods.settings import HeadSettings
+from ..networks.device import choose_device
 from .layout import lay_out
 from .network import Shape, first_values
 from .objective import ZETA, Losses, StackedObjective, zeta_shape
@@ -16,6 +17,8 @@ from .planning import Algorithm, Plan, chunks, side_by_side
 from .preparation import PreparedFit, Preparing, Ready
 from .problem import FeatureProblem
 from .result import StackedFit
+
+_KINDS = ("cuda", "cpu")  # other devices have no float64, which the principal axes need
 
 
 class Trained(NamedTuple):
@@ -80,7 +83,7 @@ def fit_stack(
     Args:
         problems: What each fit learns from. One object may be given many times, with different settings.
         settings: How each of them trains, one for each problem.
-        device: Where to train: "cpu" or "cuda".
+        device: Where to train: "cpu", "cuda", or "auto" for a GPU if there is one.
         memory: Most bytes at work, on all cores together; None for 1 GB on a CPU and half of what is free on a GPU.
         on_progress: Called after each stack with the number of fits done and of all fits.
 
@@ -125,11 +128,13 @@ def _train(
 
 
 def _device(device: str | torch.device) -> torch.device:
+    if device == "auto":
+        return choose_device("auto", _KINDS)
     try:
         place = torch.device(device)
     except (RuntimeError, TypeError):
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}") from None
-    if place.type not in ("cpu", "cuda"):  # others have no float64, which the principal axes need
+    if place.type not in _KINDS:
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}")
     if place.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={str(device)!r} was asked for, but torch finds no CUDA GPU")

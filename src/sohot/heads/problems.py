@@ -86,17 +86,6 @@ def _moved(x: Features, offset: Offset) -> Tensor:
     return torch.from_numpy((x - offset).astype(np.float32))
 
 
-def choose_device(name: str | torch.device) -> str | torch.device:
-    """Give the device that `device` stands for: "auto" is a GPU where there is one.
-
-    >>> choose_device("cpu")
-    'cpu'
-    """
-    if name != "auto":
-        return name
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
 def plain(value: Any) -> Any:
     """Turn numpy's numbers, which a grid search brings, into Python's."""
     return value.item() if isinstance(value, np.generic) else value

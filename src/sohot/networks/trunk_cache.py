@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
@@ -18,6 +18,8 @@ from uuid import uuid4
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
+
+from ..data.input_spec import InputSpec
 
 TENSOR = "trunk"
 STALE_SECONDS = 900
@@ -32,6 +34,7 @@ def cache_trunk(
     file: Path | None = None,
     device: torch.device | str | None = None,
     key: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Tensor:
     """Run a trunk over all images once and keep what it gives.
 
@@ -43,6 +46,7 @@ def cache_trunk(
         device: Where to run the trunk (it is moved there); the outputs come to the CPU. None: where the trunk is.
         key: What the outputs depend on (`trunk_key`). If the file is there already and was made with the same key, it
             is used as it stands and `batches` is not touched. None: always compute.
+        progress: Told how many images have passed the trunk, and of how many.
 
     Returns:
         The outputs, one row per image. A memory-mapped result can be indexed like any tensor; writing to it does not
@@ -58,7 +62,7 @@ def cache_trunk(
         raise ValueError(f"rows must be an integer of at least 1, got {rows!r}")
     if file is not None and key is not None and (found := open_cache(file, rows, key)) is not None:
         return found
-    outputs = _run(trunk, batches, device)
+    outputs = _run(trunk, batches, device, rows, progress)
     return _in_memory(outputs, rows) if file is None else _in_file(outputs, rows, Path(file), key)
 
 
@@ -84,6 +88,18 @@ def trunk_key(trunk: nn.Module, images: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
+def output_bytes(trunk: nn.Module, spec: InputSpec) -> int:
+    """Give the size of what a trunk makes of an image.
+
+    >>> output_bytes(nn.Flatten(), InputSpec(2, mean=(0.5,), std=(0.5,), resize=2))
+    16
+    """
+    like = next(trunk.parameters(), torch.empty(0))
+    with torch.no_grad():
+        output: Tensor = trunk(torch.zeros(1, spec.channels, spec.size, spec.size, device=like.device))
+    return output.numel() * output.element_size()
+
+
 def open_cache(file: Path, rows: int, key: str) -> Tensor | None:
     """Memory-map a cache, or give None if the file is not there, is damaged or was made for something else."""
     try:
@@ -96,14 +112,24 @@ def open_cache(file: Path, rows: int, key: str) -> Tensor | None:
     return found if found.shape[0] == rows else None
 
 
-def _run(trunk: nn.Module, batches: Iterable[Tensor], device: torch.device | str | None) -> Iterator[Tensor]:
+def _run(
+    trunk: nn.Module,
+    batches: Iterable[Tensor],
+    device: torch.device | str | None,
+    rows: int,
+    progress: Callable[[int, int], None] | None,
+) -> Iterator[Tensor]:
     if device is None:
         device = next((parameter.device for parameter in trunk.parameters()), torch.device("cpu"))
     trunk.to(device).eval()
+    done = 0
     for images in batches:
         # A generator body runs in the caller's grad mode, so the mode is set anew around each batch.
         with torch.no_grad():
             yield trunk(images.to(device)).cpu().contiguous()
+        done += len(images)
+        if progress is not None:
+            progress(done, rows)
 
 
 def _in_memory(outputs: Iterator[Tensor], rows: int) -> Tensor:
@@ -121,9 +147,7 @@ def _in_memory(outputs: Iterator[Tensor], rows: int) -> Tensor:
 def _in_file(outputs: Iterator[Tensor], rows: int, file: Path, key: str | None) -> Tensor:
     file.parent.mkdir(parents=True, exist_ok=True)
     _remove_remains(file)
-    partial = file.with_name(
-        f".{file.name}.{uuid4().hex}.partial"
-    )  # runs that share a cache do not write into one file
+    partial = file.with_name(f".{file.name}.{uuid4().hex}.partial")  # runs that share a cache write files of their own
     try:
         with partial.open("wb") as stream:
             _write(outputs, rows, stream, key)

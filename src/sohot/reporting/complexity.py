@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..experiments.threads import one_thread
 from ..functional.distance import explicit_cost, gram_cost, scatter_distance
+from ..networks.device import one_thread
 from .tables.formats import Block, Document, to_text
 from .tables.writing import to_csv, write_documents
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .pipeline import Watcher, fit_run
     from .predictions import Prediction, classify, find_images, predictions_csv, write_predictions
     from .run_data import RunData, gather
-    from .testing import accuracy_on
+    from .train_and_test import evaluate_on
 else:
     __getattr__, __dir__ = lazy_parts(
         __name__,
@@ -24,7 +24,7 @@ else:
             "loading": ("LoadedRun", "export_run", "images_for", "open_run"),
             "predictions": ("Prediction", "classify", "find_images", "predictions_csv", "write_predictions"),
             "run_data": ("RunData", "gather"),
-            "testing": ("accuracy_on",),
+            "train_and_test": ("evaluate_on",),
         },
     )
 
@@ -34,8 +34,8 @@ __all__ = [
     "RunConfig",
     "RunData",
     "Watcher",
-    "accuracy_on",
     "classify",
+    "evaluate_on",
     "export_run",
     "find_images",
     "fit_run",

@@ -6,6 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ..data.input_spec import InputSpec
 from ..networks.backbone import Backbone
 from ..networks.model import TwoStreams
@@ -26,9 +28,14 @@ START = ("weights", "source_weights", "from_scratch")
 
 
 def build_model(config: RunConfig, num_classes: int) -> TwoStreams:
-    """Build the two streams with the weights they start from; the same seed gives the same ones."""
+    """Build the two streams with the weights they start from; the same seed gives the same ones.
+
+    The channels of a pixel lie side by side: on a CPU the narrow convolutions then run up to twice as fast.
+    """
     with reproducible(config.seed, "cpu"):
-        return _streams(config, num_classes, trained=not config.from_scratch)
+        model = _streams(config, num_classes, trained=not config.from_scratch)
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # which torch's stubs lack
+    return model
 
 
 def describe_model(config: RunConfig, model: TwoStreams) -> dict[str, Any]:

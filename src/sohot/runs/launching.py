@@ -20,11 +20,11 @@ import torch
 from ..functional.plain_checks import check_choice
 from ..methods.options import flag
 from ..methods.settings import STRATEGIES
+from ..networks.device import choose_device
 from ..training.errors import ENDING
 from ..training.run_files import checkpoint_folders
 from .config import RunConfig
 from .config_file import CONFIG, write_config
-from .training_inputs import choose_device
 
 PARENT = "SOHOT_PARENT"
 """Environment of a process that was started here: who started it."""

@@ -1,8 +1,7 @@
 """`fit_run`: from two folders of images to a trained model with its report, in one folder."""
 
-import json
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from shutil import rmtree
@@ -12,29 +11,27 @@ import torch
 
 from .._files import write_json
 from ..methods.settings import FitSettings
+from ..networks.device import choose_device
 from ..networks.model import TwoStreams
 from ..networks.registry import find_builder
 from ..selection.choice import Choice
-from ..training.errors import ChangedRun
-from ..training.fitting import fit
-from ..training.ranks import Ranks, make_fabric, parting
-from ..training.run_files import differences, read_description
-from .batching import make_batches
-from .building import build_model, describe_model
+from ..training.errors import ChangedRun, RanksFailed
+from ..training.ranks import Ranks, make_fabric
+from ..training.run_folder import require_same
+from .building import describe_model
 from .candidates import candidate_configs, is_auto
 from .config import RunConfig
 from .config_file import CONFIG, DESCRIPTION, write_config
 from .description import REPORT, make_report
+from .launching import end_with_parent, launch, needs_launch
 from .presets import explain_paper, is_paper, resolve_paper
 from .run_data import Progress, RunData, add_test, digest_names, gather, gather_training
 from .selection import asked_options, describe_data, for_both, require_one_device, result_options, select
 from .selection_file import SELECTION, recall_choice
-from .testing import accuracy_on
-from .training_inputs import SharedInputs, cache_folder, choose_device
+from .train_and_test import StepWatcher, train_and_test
+from .trunk_store import TrunkStore, cache_folder
 
 OWN = {CONFIG, REPORT, DESCRIPTION, SELECTION, "cache", "checkpoints", "log.csv", "tensorboard", ".lock"}
-
-StepWatcher = Callable[[dict[str, float]], None]
 
 
 class Watcher:
@@ -66,11 +63,15 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
         given: Names of the options that win over what `paper` and `auto` bring; None for those that differ from the
             defaults.
 
-    Of several ranks the first one looks at the images, writes and tests.
+    For several devices it starts a process for each, unless `torchrun` has done so. Of several ranks the first one
+    looks at the images, writes and tests.
 
     Returns:
         The report, as it is stored in the folder: data, settings, accuracy (None without test images), time. Empty for
-        all ranks but the first.
+        all ranks but the first, and where processes of their own did the work.
+
+    Raises:
+        RanksFailed: A process that was started for the run has failed.
     """
     began = time.perf_counter()
     ranks = Ranks.here()
@@ -80,66 +81,47 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
         watcher.note(explain_paper(config))
     if is_auto(config):
         require_one_device(config)
+    if needs_launch(config):
+        if (ending := launch(config)).code:
+            raise RanksFailed(ending.code, ending.sentence)
+        return {}
+    end_with_parent()
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     out = require_folder(config) if ranks.first else _folder(config)
     for name in (config.backbone, config.source_backbone):  # before the images are looked through
         if name is not None:
             find_builder(name)
-    device = choose_device(config.device)
-    shared = SharedInputs(watcher.progress)
+    choose_device(config.device)
+    store = TrunkStore(progress=watcher.progress)
     if is_auto(config):
-        config, data = _choose(config, given, out, shared, watcher)
+        config, data = _choose(config, given, out, store, watcher)
     else:
         if ranks.several:
             make_fabric(config.settings())  # from here on the ranks can talk
         data = ranks.from_first(lambda: gather(config, watcher.progress))
     watcher.data(data)
-    # Pixels with their channels side by side: on a CPU the narrow convolutions run up to twice as fast.
-    model = build_model(config, len(data.classes))
-    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # which torch's stubs lack
-    batches = make_batches(config, data.source, data.target)
-    rows = sum(len(images) for images in (data.source, data.target) if images is not None)
-    cache = ranks.from_first(lambda: shared.place(config, model, rows))
-    steps = None if config.epochs is None else config.epochs * batches.steps_per_epoch
-    settings = config.settings(steps, from_trunk=cache != "off")
-    identity = _identity(config, model, data)
-    selection = None
-    if ranks.first:
-        selection = recall_choice(out, describe_data(data), result_options(config))
-        _prepare(out, config, settings, identity)
-    inputs = {
-        domain: None if images is None else shared.whole(config, model, domain, images, cache)
-        for domain, images in (("source", data.source), ("target", data.target))
-    }
-    labels = [() if images is None else images.labels for images in (data.source, data.target)]
-    with parting(device), watcher.steps(settings) as on_step:
-        result = fit(
-            model,
-            inputs["source"],
-            labels[0],
-            inputs["target"],
-            labels[1],
-            settings,
-            batches=batches,
-            run_dir=out,
-            resume=config.resume,
-            config=identity,
-            on_step=on_step,
-        )
+    selection = recall_choice(out, describe_data(data), result_options(config)) if ranks.first else None
+
+    def begin(model: TwoStreams, settings: FitSettings) -> dict[str, Any]:
+        identity = _identity(config, model, data)
+        if ranks.first:
+            _prepare(out, config, settings, identity)
+        return identity
+
+    trained = train_and_test(config, data, store, begin=begin, steps=watcher.steps, progress=watcher.progress)
     if not ranks.first:
         return {}
-    accuracy = (
-        None if data.test is None else accuracy_on(model.to(device), data.test, config.read_threads, watcher.progress)
-    )
-    report = make_report(config, data, settings, result, accuracy, time.perf_counter() - began, selection)
+    accuracy = None if trained.evaluation is None else trained.evaluation.as_json()
+    seconds = time.perf_counter() - began
+    report = make_report(config, data, trained.settings, trained.result, accuracy, seconds, selection)
     write_json(out / REPORT, report)
     rmtree(cache_folder(config), ignore_errors=True)  # of no use once the run is done
     return report
 
 
 def _choose(
-    config: RunConfig, given: Collection[str] | None, out: Path, shared: SharedInputs, watcher: Watcher
+    config: RunConfig, given: Collection[str] | None, out: Path, store: TrunkStore, watcher: Watcher
 ) -> tuple[RunConfig, RunData]:
     """Choose a method by the labelled target images; only then look for images to test on."""
     candidate_configs(config, given)  # what cannot be had is said before the images are looked through
@@ -149,7 +131,7 @@ def _choose(
     watcher.data(data)
     if not (out / DESCRIPTION).exists():
         _write_config(out, asked_options(config, given))  # so that --resume knows what was asked for
-    resolved, choice = select(config, given, data, shared, watcher.progress)
+    resolved, choice = select(config, given, data, store, watcher.progress)
     watcher.chosen(choice)
     method = resolved.settings().resolved_method()
     if method.uses_source and method.uses_target:
@@ -180,8 +162,9 @@ def require_folder(config: RunConfig) -> Path:
 
 
 def _prepare(out: Path, config: RunConfig, settings: FitSettings, identity: dict[str, Any]) -> None:
-    """Compare a run with the one in its folder, or begin a folder."""
-    _require_same(out, settings, identity)
+    """Compare a run with the one in its folder before images pass the trunk (`fit` compares all), or begin a folder."""
+    if (out / DESCRIPTION).exists():
+        require_same(out / DESCRIPTION, {"settings": settings.decisive(), "config": identity}, f"--out {out}")
     if not ((out / DESCRIPTION).exists() and (out / CONFIG).exists()):  # one that never began may have left its own
         _write_config(out, config.stored())
 
@@ -198,13 +181,3 @@ def _identity(config: RunConfig, model: TwoStreams, data: RunData) -> dict[str, 
     network = describe_model(config, model)
     chosen = {name: getattr(config, name) for name in ("shots", "source_shots", "leave_out", "augment")}
     return {"network": network, "data": {**chosen, "files": files, "classes": list(data.classes)}}
-
-
-def _require_same(out: Path, settings: FitSettings, identity: dict[str, Any]) -> None:
-    """Refuse a changed configuration before the images pass the trunk; `fit` compares the rest."""
-    if not (out / DESCRIPTION).exists():
-        return
-    stored = read_description(out / DESCRIPTION)
-    now = json.loads(json.dumps({"settings": settings.decisive(), "config": identity}))
-    if changes := [one for part, value in now.items() for one in differences(stored.get(part), value, part)]:
-        raise ChangedRun(f"--out {out} holds another run, so it cannot be resumed; changed: {'; '.join(changes)}")

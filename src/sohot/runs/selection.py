@@ -16,10 +16,10 @@ from ..training.ranks import Ranks
 from ..training.run_files import lock_folder
 from .candidates import AUTO, candidate_configs
 from .config import RESULT_OPTIONS, RunConfig
-from .fold_training import Fold, train_fold
 from .run_data import Progress, RunData, digest_names
 from .selection_file import SelectionFile
-from .training_inputs import SharedInputs
+from .train_and_test import Fold, train_fold
+from .trunk_store import TrunkStore
 
 MOST_FOLDS = 5
 """However many labelled images a class has."""
@@ -47,7 +47,7 @@ def select(
     config: RunConfig,
     given: Collection[str] | None,
     data: RunData,
-    shared: SharedInputs,
+    store: TrunkStore,
     progress: Progress | None = None,
 ) -> tuple[RunConfig, Choice]:
     """Choose a candidate by the labelled target images.
@@ -60,7 +60,7 @@ def select(
         config: What all candidates share; `out` is the run's folder.
         given: Names of the options that win over the candidates' own; None for those that differ from the defaults.
         data: The images that train, of both domains.
-        shared: Keeps the trunk's outputs, for the training that follows too.
+        store: Keeps the trunk's outputs, for the training that follows too.
         progress: Told of each training's steps.
 
     Returns:
@@ -84,7 +84,7 @@ def select(
         kept = SelectionFile(out, identity, asked_options(config, given), resume=config.resume)
         kept.write()
         try:
-            scores = [_score(name, one, folds, kept, data, shared, progress) for name, one in configs.items()]
+            scores = [_score(name, one, folds, kept, data, store, progress) for name, one in configs.items()]
         except (Interrupted, KeyboardInterrupt) as error:
             signal = getattr(error, "signal", "SIGINT")
             cause = "Ctrl-C" if signal == "SIGINT" else signal
@@ -151,7 +151,7 @@ def _score(
     folds: list[Fold],
     kept: SelectionFile,
     data: RunData,
-    shared: SharedInputs,
+    store: TrunkStore,
     progress: Progress | None,
 ) -> CandidateScore:
     scores: list[FoldScore] = []
@@ -160,7 +160,7 @@ def _score(
         if score is None:
             stage = f"choosing a method: {name}, fold {number + 1} of {len(folds)}, steps"
             told = None if progress is None else _tell(progress, stage)
-            score = train_fold(config, data, fold, shared, told)
+            score = train_fold(config, data, fold, store, told)
             kept.add(name, number, score)
         scores.append(score)
         if score.failure is not None:  # it cannot be chosen any more

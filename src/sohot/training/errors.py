@@ -33,6 +33,18 @@ class RankLost(TrainingError):  # noqa: N818
     """Another of the processes that train together is gone."""
 
 
+class RanksFailed(TrainingError):  # noqa: N818
+    """A process that was started for the run has failed, and has said how.
+
+    Attributes:
+        code: Its exit code.
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class CheckpointError(TrainingError):
     """A checkpoint could not be written or read."""
 

@@ -57,7 +57,7 @@ class RunFolder:
             raise CheckpointError(f"run_dir {self.path} cannot be written: {error.strerror or error}") from error
         if not self._resume:
             raise ChangedRun(f"run_dir {self.path} already holds a run: resume it, or give another folder")
-        self._require_same(read_description(file))
+        require_same(file, {part: self._identity.get(part) for part in _COMPARED}, f"run_dir {self.path}")
         return latest_checkpoint(self.checkpoints)
 
     def close(self) -> None:
@@ -75,14 +75,21 @@ class RunFolder:
         newest = next(iter(checkpoint_folders(self.checkpoints)), None)
         return f"the last good checkpoint is {newest}" if newest else f"no checkpoint was written yet in {self.path}"
 
-    def _require_same(self, stored: Mapping[str, Any]) -> None:
-        changes = [
-            change for part in _COMPARED for change in differences(stored.get(part), self._identity.get(part), part)
-        ]
-        if changes:
-            raise ChangedRun(
-                f"run_dir {self.path} holds another run, so it cannot be resumed; changed: {'; '.join(changes)}"
-            )
+
+def require_same(file: Path, identity: Mapping[str, Any], folder: str) -> None:
+    """Refuse to resume a run that was another one.
+
+    Args:
+        file: The description of the run in the folder.
+        identity: The parts of the description to compare, as they are now.
+        folder: How the message calls the folder.
+
+    Raises:
+        ChangedRun: Something has changed; the sentence says what.
+    """
+    stored, now = read_description(file), json.loads(json.dumps(identity))
+    if changes := [change for part, value in now.items() for change in differences(stored.get(part), value, part)]:
+        raise ChangedRun(f"{folder} holds another run, so it cannot be resumed; changed: {'; '.join(changes)}")
 
 
 def load_run(run_dir: str | Path) -> Checkpoint:

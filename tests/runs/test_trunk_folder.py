@@ -8,10 +8,10 @@ from experiment_work import InlineEngine, small_grid, write_domains
 
 from sohot.data import InputSpec
 from sohot.data.datasets import open_dataset
-from sohot.experiments import features as module
-from sohot.experiments.features import TrunkFeatures, fill_features, join_images
 from sohot.experiments.running import plan_grid, run_grid
 from sohot.networks.freezing import FrozenTrunk
+from sohot.runs import trunk_folder as module
+from sohot.runs.trunk_folder import TrunkFolder, fill_folders, join_images
 
 SPEC = InputSpec(size=4, mean=(0.5,) * 3, std=(0.5,) * 3, resize=4)
 CPU = torch.device("cpu")
@@ -37,9 +37,9 @@ def images(tmp_path):
 def test_features_are_what_the_trunk_gives_in_the_order_asked_for(tmp_path, images, monkeypatch):
     monkeypatch.setattr(module, "CHUNK", 5)
     trunk = Counting()
-    features = TrunkFeatures(tmp_path, trunk, SPEC)
+    features = TrunkFolder(tmp_path, trunk, SPEC)
     assert features.inputs(images) is None
-    assert fill_features([(features, [images])], tmp_path, CPU, 0) == len(images) == trunk.seen
+    assert fill_folders([(features, [images])], tmp_path, CPU, 0) == len(images) == trunk.seen
     chosen = images.subset([7, 2, 11])
     inputs = features.inputs(chosen)
     expected = trunk(torch.stack([module_image(chosen, row) for row in range(3)]))
@@ -57,26 +57,26 @@ def test_only_what_is_missing_is_computed(tmp_path, images):
     first, both = images.subset(range(6)), images.subset(range(10))
     trunk = Counting()
     for wanted in (first, both, both):
-        fill_features([(TrunkFeatures(tmp_path, trunk, SPEC), [wanted, wanted.subset([0, 1])])], tmp_path, CPU, 0)
+        fill_folders([(TrunkFolder(tmp_path, trunk, SPEC), [wanted, wanted.subset([0, 1])])], tmp_path, CPU, 0)
     assert trunk.seen == len(both)
 
 
 def test_another_trunk_or_another_size_are_apart(tmp_path, images):
-    fill_features([(TrunkFeatures(tmp_path, torch.nn.Flatten(), SPEC), [images])], tmp_path, CPU, 0)
+    fill_folders([(TrunkFolder(tmp_path, torch.nn.Flatten(), SPEC), [images])], tmp_path, CPU, 0)
     larger = InputSpec(size=8, mean=(0.5,) * 3, std=(0.5,) * 3, resize=8)
-    assert TrunkFeatures(tmp_path, torch.nn.Flatten(), SPEC).missing(images) == []
-    assert len(TrunkFeatures(tmp_path, torch.nn.Flatten(), larger).missing(images)) == len(images)
-    assert len(TrunkFeatures(tmp_path, Counting(), SPEC).missing(images)) == len(images)
+    assert TrunkFolder(tmp_path, torch.nn.Flatten(), SPEC).missing(images) == []
+    assert len(TrunkFolder(tmp_path, torch.nn.Flatten(), larger).missing(images)) == len(images)
+    assert len(TrunkFolder(tmp_path, Counting(), SPEC).missing(images)) == len(images)
 
 
 def test_damaged_files_are_computed_again(tmp_path, images):
     trunk = Counting()
-    features = TrunkFeatures(tmp_path, trunk, SPEC)
-    fill_features([(features, [images])], tmp_path, CPU, 0)
+    features = TrunkFolder(tmp_path, trunk, SPEC)
+    fill_folders([(features, [images])], tmp_path, CPU, 0)
     for file in features.folder.iterdir():
         file.write_bytes(file.read_bytes()[:40])
-    again = TrunkFeatures(tmp_path, trunk, SPEC)
-    fill_features([(again, [images])], tmp_path, CPU, 0)
+    again = TrunkFolder(tmp_path, trunk, SPEC)
+    fill_folders([(again, [images])], tmp_path, CPU, 0)
     assert trunk.seen == 2 * len(images)
     assert again.missing(images) == []
 
@@ -92,7 +92,7 @@ def test_a_disk_without_room_is_told_before_anything_is_computed(tmp_path, image
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: usage(100, 90, 10))
     with pytest.raises(OSError, match=r"18 images take .* GB free: give --out on a larger disk"):
-        fill_features([(TrunkFeatures(tmp_path, trunk, SPEC), [images])], tmp_path, CPU, 0)
+        fill_folders([(TrunkFolder(tmp_path, trunk, SPEC), [images])], tmp_path, CPU, 0)
     assert trunk.seen == 0
 
 

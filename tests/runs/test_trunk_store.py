@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from sohot.data import LabelledImages, UnreadableImage
-from sohot.runs import training_inputs as room
+from sohot.runs import trunk_store as room
 from sohot.runs.building import build_model
 from sohot.runs.config import RunConfig
 from sohot.training import TensorInputs
@@ -30,7 +30,7 @@ def config(tmp_path, **more):
 
 
 def inputs(config, images, cache):
-    return room.training_inputs(config, build_model(config, 2), "target", images, cache)
+    return room.TrunkStore().inputs(config, build_model(config, 2), "target", images, cache)
 
 
 def test_memory_and_disk_hold_the_same_outputs_of_the_trunk(images, tmp_path):

@@ -1,10 +1,11 @@
-"""Outputs of frozen trunks, computed once for a whole grid and shared by its cells."""
+"""Outputs of a frozen trunk in a folder that many trainings share: the cells of a grid, and its runners."""
 
 import json
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,13 +16,14 @@ from .._files import write_json
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages
 from ..data.loading import iter_batches
-from ..networks.trunk_cache import cache_trunk, open_cache, trunk_key
-from ..runs.run_data import Progress
+from ..networks.trunk_cache import cache_trunk, open_cache, output_bytes, trunk_key
 from ..training.run_files import lock_folder
+from .run_data import Progress
 
 CHUNK = 256
 """Images in one file: what a killed runner loses at most."""
 BATCH = 32
+"""Images that pass the trunk together."""
 STAGE = "passing images through the frozen layers"
 
 
@@ -55,21 +57,21 @@ class RowInputs:
         return found
 
 
-class TrunkFeatures:
+class TrunkFolder:
     """What one trunk gives for images, in a folder: files of some hundred images each, and an index beside each.
 
     Files appear whole or not at all, so that a runner that was killed goes on where it was, and one that needs more
     images adds to what is there. Images are known by name, size and time of change; trunks by layers and weights.
 
     Args:
-        folder: Where features of all trunks lie.
+        root: Where the folders of all trunks lie.
         trunk: The frozen part of a network.
         spec: How the network wants its images.
     """
 
-    def __init__(self, folder: Path, trunk: nn.Module, spec: InputSpec) -> None:
+    def __init__(self, root: Path, trunk: nn.Module, spec: InputSpec) -> None:
         self.trunk, self.spec = trunk, spec
-        self.folder = folder / trunk_key(trunk, [repr(spec)])[:24]
+        self.folder = root / trunk_key(trunk, [repr(spec)])[:24]
         self._tensors: list[Tensor] = []
         self._places: dict[str, tuple[int, int]] = {}
         self._read: set[str] = set()
@@ -115,14 +117,6 @@ class TrunkFeatures:
         starts = torch.tensor([0, *(len(tensor) for tensor in self._tensors)]).cumsum(0)
         return starts[found.places[:, 0]] + found.places[:, 1]
 
-    def bytes_per_image(self) -> int:
-        """Give the size of what the trunk makes of an image."""
-        like = next(self.trunk.parameters(), torch.empty(0))
-        shape = (1, self.spec.channels, self.spec.size, self.spec.size)
-        with torch.no_grad():
-            output: Tensor = self.trunk(torch.zeros(shape, device=like.device))
-        return output.numel() * output.element_size()
-
     def add(
         self,
         images: LabelledImages,
@@ -144,8 +138,9 @@ class TrunkFeatures:
             names = list(image_texts(chunk))
             key = trunk_key(self.trunk, [repr(self.spec), *names])
             file = self.folder / f"{key[:24]}.safetensors"
-            batches = _counted(iter_batches(chunk, self.spec, BATCH, workers), start, len(rows), progress)
-            cache_trunk(self.trunk, batches, len(chunk), file=file, device=device, key=key)
+            batches = iter_batches(chunk, self.spec, BATCH, workers)
+            told = None if progress is None else partial(_tell, progress, start, len(rows))
+            cache_trunk(self.trunk, batches, len(chunk), file=file, device=device, key=key, progress=told)
             write_json(file.with_suffix(".json"), {"key": key, "images": names})
         self.refresh()
 
@@ -174,18 +169,18 @@ def _joined(rows: Sequence[tuple[LabelledImages, int]]) -> LabelledImages:
     return replace(first, files=files, labels=(0,) * len(rows), classes=("any",), parts=parts, groups=())
 
 
-def fill_features(
-    wanted: Sequence[tuple[TrunkFeatures, Sequence[LabelledImages]]],
-    folder: Path,
+def fill_folders(
+    wanted: Sequence[tuple[TrunkFolder, Sequence[LabelledImages]]],
+    root: Path,
     device: torch.device,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Compute all features of a grid that are not there yet, one runner at a time.
+    """Compute all outputs of a grid that are not there yet, one runner at a time.
 
     Args:
         wanted: Trunks and the images they shall see.
-        folder: Where features of all trunks lie.
+        root: Where the folders of all trunks lie.
         device: Where the trunks run.
         workers: Threads that read images.
         progress: Told how many images are done.
@@ -196,48 +191,44 @@ def fill_features(
     Raises:
         OSError: The disk has not enough room.
     """
-    lists = [(features, images) for features, lists in wanted for images in join_images(lists)]
-    if not any(features.missing(images) for features, images in lists):
+    lists = [(folder, images) for folder, lists in wanted for images in join_images(lists)]
+    if not any(folder.missing(images) for folder, images in lists):
         return 0
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = _lock(folder, progress)
+    root.mkdir(parents=True, exist_ok=True)
+    lock = _lock(root, progress)
     try:
-        for features, _ in lists:
-            features.refresh()  # another runner may have computed some meanwhile
-        counts = [len(features.missing(images)) for features, images in lists]
-        _require_room(folder, [(features, count) for (features, _), count in zip(lists, counts, strict=True) if count])
-        for features, images in lists:
-            features.add(images, device, workers, progress)
+        for folder, _ in lists:
+            folder.refresh()  # another runner may have computed some meanwhile
+        counts = [len(folder.missing(images)) for folder, images in lists]
+        _require_room(root, [(folder, count) for (folder, _), count in zip(lists, counts, strict=True) if count])
+        for folder, images in lists:
+            folder.add(images, device, workers, progress)
     finally:
         if lock is not None:
             lock.close()
     return sum(counts)
 
 
-def _lock(folder: Path, progress: Progress | None) -> BinaryIO | None:
+def _lock(root: Path, progress: Progress | None) -> BinaryIO | None:
     while True:
         try:
-            return lock_folder(folder)
+            return lock_folder(root)
         except BlockingIOError:
             if progress is not None:
                 progress("waiting for another runner that computes features here", 0, 1)
             time.sleep(0.2)
 
 
-def _require_room(folder: Path, wanted: Sequence[tuple[TrunkFeatures, int]]) -> None:
-    needed = sum(features.bytes_per_image() * count for features, count in wanted)
-    free = shutil.disk_usage(folder).free
+def _require_room(root: Path, wanted: Sequence[tuple[TrunkFolder, int]]) -> None:
+    needed = sum(output_bytes(folder.trunk, folder.spec) * count for folder, count in wanted)
+    free = shutil.disk_usage(root).free
     if needed > free:
         images = sum(count for _, count in wanted)
         raise OSError(
             f"the frozen layers' outputs for {images} images take {needed / 1e9:.1f} GB, and "
-            f"{folder} has {free / 1e9:.1f} GB free: give --out on a larger disk, or fewer --shifts"
+            f"{root} has {free / 1e9:.1f} GB free: give --out on a larger disk, or fewer --shifts"
         )
 
 
-def _counted(batches: Iterator[Tensor], done: int, of: int, progress: Progress | None) -> Iterator[Tensor]:
-    for batch in batches:
-        yield batch
-        done += len(batch)
-        if progress is not None:
-            progress(STAGE, done, of)
+def _tell(progress: Progress, before: int, of: int, done: int, _: int) -> None:
+    progress(STAGE, before + done, of)

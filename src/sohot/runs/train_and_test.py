@@ -1,0 +1,250 @@
+"""Trains and tests one model, as every run, fold and cell of a grid does it: build, batch, train, test."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..data.labelled import LabelledImages
+from ..data.loading import ImageInputs
+from ..methods.settings import FitSettings
+from ..networks.device import choose_device
+from ..networks.model import TwoStreams
+from ..selection.choice import FoldScore
+from ..training.errors import Diverged
+from ..training.evaluation import Evaluation, evaluate, predict_logits
+from ..training.fitting import FitResult, fit
+from ..training.inputs import Inputs
+from ..training.ranks import Ranks, parting
+from .batching import make_batches
+from .building import build_model
+from .config import RunConfig
+from .run_data import Progress, RunData
+from .trunk_store import OFF, SHARED, TrunkStore
+
+StepWatcher = Callable[[dict[str, float]], None]
+Begin = Callable[[TwoStreams, FitSettings], Mapping[str, Any]]
+
+IMAGE_BATCH, OUTPUT_BATCH = 32, 256
+"""Images, and outputs of the trunk, that are classified together."""
+
+
+class Fold(NamedTuple):
+    """Rows of the labelled target images that train, and those that are held back."""
+
+    train: Sequence[int]
+    held: Sequence[int]
+
+
+class Sizes(NamedTuple):
+    """Images that trained, by domain, and images that tested."""
+
+    source: int
+    target: int
+    test: int
+
+
+class Seconds(NamedTuple):
+    """Time that went into the outputs of the frozen layers, into training, and into the test."""
+
+    features: float
+    train: float
+    test: float
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A trained model and how well it does.
+
+    Attributes:
+        model: The two streams.
+        result: What `fit` gave.
+        settings: How it was trained.
+        evaluation: How well it does on the images to test on; None if there were none, and on all ranks but the first.
+        seconds: Where the time went.
+        sizes: How many images there were.
+        batch_rows: How many of them a step sees.
+        notes: What the user should know, a sentence each.
+    """
+
+    model: TwoStreams
+    result: FitResult
+    settings: FitSettings
+    evaluation: Evaluation | None
+    seconds: Seconds
+    sizes: Sizes
+    batch_rows: int
+    notes: tuple[str, ...] = ()
+
+    def tested(self) -> Evaluation:
+        """Give the evaluation where there were images to test on."""
+        if self.evaluation is None:
+            raise ValueError("there were no images to test on")
+        return self.evaluation
+
+
+def train_and_test(
+    config: RunConfig,
+    data: RunData,
+    store: TrunkStore,
+    *,
+    fold: Fold | None = None,
+    begin: Begin | None = None,
+    steps: Callable[[FitSettings], AbstractContextManager[StepWatcher | None]] | None = None,
+    progress: Progress | None = None,
+) -> TrainedModel:
+    """Train a model on the images of the domains that its method uses, and test the last step.
+
+    Args:
+        config: How to build and train it.
+        data: The images. Of a domain that the method does not use nothing is read.
+        store: Where trunk outputs come from.
+        fold: Rows of the target's images: some train, the others test in place of `data.test`.
+        begin: Called before images pass the trunk, with the untrained model and its settings. It may refuse; else it
+            says what must not change when the run is resumed. The run is then kept in `config.out`. None: nothing is
+            kept.
+        steps: Gives what watches the steps, for the time of the training.
+        progress: Told how many images were read for the test.
+
+    Raises:
+        Diverged: The loss is no number, or far above its first value.
+    """
+    ranks, device = Ranks.here(), choose_device(config.device)
+    method = config.settings().resolved_method()
+    source = data.source if method.uses_source else None
+    target = data.target if method.uses_target else None
+    trained = target if target is None or fold is None else target.subset(fold.train)
+    test = data.test if fold is None else _labelled_target(data).subset(fold.held)
+    model = build_model(config, len(data.classes))
+    times = [time.perf_counter()]
+    batches = make_batches(config, source, trained)
+    rows = sum(len(images) for images in (data.source, data.target) if images is not None)
+    place = ranks.from_first(lambda: store.place(config, model, rows))
+    epochs = None if config.epochs is None else config.epochs * batches.steps_per_epoch
+    settings = config.settings(epochs, from_trunk=place != OFF)
+    kept: dict[str, Any] = {}
+    if begin is None:
+        settings = replace(settings, loggers=())
+    else:
+        kept = {"run_dir": config.out, "resume": config.resume, "config": begin(model, settings)}
+    target_rows = None if fold is None else fold.train
+    source_inputs = None if source is None else store.inputs(config, model, "source", source, place)
+    target_inputs = None if target is None else store.inputs(config, model, "target", target, place, target_rows)
+    test_outputs = _test_outputs(config, model, data, store, place, fold)
+    times.append(time.perf_counter())
+    with parting(device), nullcontext(None) if steps is None else steps(settings) as on_step:
+        result = fit(
+            model,
+            source_inputs,
+            () if source is None else source.labels,
+            target_inputs,
+            () if trained is None else trained.labels,
+            settings,
+            batches=batches,
+            on_step=on_step,
+            **kept,
+        )
+    times.append(time.perf_counter())
+    evaluation = None
+    if test is not None and ranks.first:
+        evaluation = evaluate_on(model.to(device), test, config.read_threads, progress, test_outputs)
+    times.append(time.perf_counter())
+    seconds = Seconds(*(after - before for before, after in pairwise(times)))
+    sizes = Sizes(*(0 if images is None else len(images) for images in (source, trained, test)))
+    batch_rows = sum(map(len, batches.batch(0)))
+    return TrainedModel(model, result, settings, evaluation, seconds, sizes, batch_rows, tuple(store.notes))
+
+
+def train_fold(
+    config: RunConfig,
+    data: RunData,
+    fold: Fold,
+    store: TrunkStore,
+    on_step: Callable[[int, int], None] | None = None,
+) -> FoldScore:
+    """Train without the target images that are held back, and count which of these come out right.
+
+    Args:
+        config: The candidate.
+        data: The images that train, of both domains.
+        fold: The rows of `data.target`.
+        store: Where trunk outputs are kept between folds and candidates.
+        on_step: Told the step that is done and the number of steps.
+    """
+
+    def steps(settings: FitSettings) -> AbstractContextManager[StepWatcher | None]:
+        return nullcontext(None if on_step is None else lambda record: on_step(int(record["step"]), settings.steps))
+
+    try:
+        evaluation = train_and_test(config, data, store, fold=fold, steps=steps).tested()
+    except Diverged as error:
+        return FoldScore(0, len(fold.held), str(error))
+    return FoldScore(evaluation.correct, evaluation.rows)
+
+
+def evaluate_on(
+    model: TwoStreams,
+    images: LabelledImages,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    outputs: Inputs | None = None,
+) -> Evaluation:
+    """Classify images by the target stream and compare with the truth.
+
+    Args:
+        model: The trained streams.
+        images: Images with their classes, in the numbers the model was trained with.
+        workers: Threads that read images.
+        progress: Told how many images were read.
+        outputs: What the target's trunk gives for the images, where that is at hand; None to read them.
+
+    Returns:
+        Accuracies with their 95 % intervals and the confusion matrix.
+    """
+    if outputs is None:
+        read = WatchedImages(ImageInputs(images, model.inputs["target"], workers), progress)
+        logits = predict_logits(model, read, batch_size=IMAGE_BATCH)
+    else:
+        logits = predict_logits(model, outputs, batch_size=OUTPUT_BATCH, from_trunk=True)
+    return evaluate(logits, torch.tensor(images.labels), images.classes)
+
+
+class WatchedImages:
+    """Images that tell how many of them were read."""
+
+    def __init__(self, inputs: ImageInputs, progress: Progress | None) -> None:
+        self.inputs, self.progress, self.done = inputs, progress, 0
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def batch(self, rows: Tensor) -> Tensor:
+        """Read some rows."""
+        self.done += len(rows)
+        if self.progress is not None:
+            self.progress("testing", self.done, len(self))
+        return self.inputs.batch(rows)
+
+
+def _test_outputs(
+    config: RunConfig, model: TwoStreams, data: RunData, store: TrunkStore, place: str, fold: Fold | None
+) -> Inputs | None:
+    """Give the trunk outputs of the images to test on where these are kept anyway; others are read once, as images."""
+    if place == OFF:
+        return None
+    if fold is not None:
+        return store.inputs(config, model, "target", _labelled_target(data), place, fold.held)
+    if place == SHARED and data.test is not None:
+        return store.shared(config, model, "target", data.test)
+    return None
+
+
+def _labelled_target(data: RunData) -> LabelledImages:
+    if data.target is None:
+        raise ValueError("a selection needs labelled target images")
+    return data.target

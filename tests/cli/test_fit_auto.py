@@ -11,7 +11,7 @@ from command_line import start, weights
 from sohot.experiments.grid import Grid
 from sohot.reporting.pages import write_report
 from sohot.runs import read_config
-from sohot.runs.candidates import CANDIDATES
+from sohot.selection.spaces import AUTO_CANDIDATES
 
 
 def fit(sohot, domains, out, *more):
@@ -32,7 +32,7 @@ def test_people_see_the_scores_and_the_reason(sohot, chosen):
     assert ended.err.count("3 classes") == 1
     assert f"chosen: {reason}" in ended.err
     assert f"chosen by held-out target images: {reason}" in ended.out
-    for words in ("standard error", "choosing a method: so, fold 2 of 2", *(one.name for one in CANDIDATES)):
+    for words in ("standard error", "choosing a method: so, fold 2 of 2", *AUTO_CANDIDATES):
         assert words in ended.err
     assert reason in " ".join(sohot("info", run).out.split())
     page = write_report(run).read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def test_people_see_the_scores_and_the_reason(sohot, chosen):
 
 def test_json_holds_the_selection_and_stands_alone(sohot, domains, tmp_path):
     report = fit(sohot, domains, tmp_path / "run", "--json").json
-    assert [one["name"] for one in report["selection"]["candidates"]] == [one.name for one in CANDIDATES]
+    assert [one["name"] for one in report["selection"]["candidates"]] == list(AUTO_CANDIDATES)
 
 
 def test_a_given_default_holds_for_all(sohot, domains, tmp_path):

@@ -10,7 +10,7 @@ from sohot.data.datasets import open_dataset
 from sohot.data.protocols import few_shot_folds
 from sohot.experiments import frozen as module
 from sohot.experiments.cell_training import draw_split
-from sohot.experiments.frozen_settings import candidates, frozen_space, head_settings
+from sohot.experiments.frozen_settings import frozen_candidates, frozen_space
 from sohot.experiments.grid import read_grid, write_grid
 from sohot.experiments.planning import cells
 from sohot.experiments.preparing import trunks_of
@@ -79,11 +79,11 @@ def test_settings_are_chosen_by_folds_of_the_labelled_target_images(tmp_path):
     ((_, record),) = run(plan).items()
     (cell,) = plan.cells
     scores = []
-    for tried in candidates("so", cell.settings, cell.search["space"]):
+    for tried in frozen_candidates("so", cell.settings, cell.search["space"]):
         shares = []
         for rest, held in few_shot_folds(draw_split(cell, plan.where).sides["target_train"]):
             problem, features = problem_of(cell, plan.where, rest)
-            (fit,) = fit_stack([problem], [head_settings("so", {**cell.settings, **tried})])
+            (fit,) = fit_stack([problem], [tried.settings])
             images, labels = features(held)
             shares.append(float((fit.predict_logits(images).argmax(1) == labels).double().mean()))
         scores.append(sum(shares) / len(shares))
@@ -157,7 +157,7 @@ def test_every_method_has_something_to_choose_from():
     for name in METHODS:
         space = frozen_space(small_grid(), name)
         assert space
-        assert all(isinstance(one, dict) for one in candidates(name, {}, space))
+        assert all(isinstance(one.settings, HeadSettings) for one in frozen_candidates(name, {}, space))
     assert "sigma1" not in frozen_space(small_grid(), "s+t")
 
 
@@ -166,10 +166,10 @@ def test_a_rival_chooses_its_own_number_and_ties_go_to_the_usual_one(name):
     space = frozen_space(small_grid(), name)
     (own,) = set(space) - {"lr", "target_weight"}
     assert own == {"means": "sigma2", "l2-sp": "l2_sp", "lp-ft": "head_first"}.get(name, "loss_weight")
-    tried = candidates(name, {}, space)
+    tried = frozen_candidates(name, {}, space)
     assert len(tried) == 12
-    assert head_settings(name, tried[0]) == HeadSettings(method=name)
-    weights = sorted({head_settings(name, one).used_loss_weight() for one in tried})
+    assert tried[0].settings == HeadSettings(method=name)
+    weights = sorted({one.settings.used_loss_weight() for one in tried})
     if own == "loss_weight":
         assert weights[1] == HeadSettings(method=name).used_loss_weight()
         assert weights[0] < weights[1] < weights[2]

@@ -9,8 +9,8 @@ import time
 import pytest
 from experiment_work import act, make_cells, notes
 
+from sohot._process import _began
 from sohot.experiments.engines.local import LocalEngine, WorkersCannotStart
-from sohot.experiments.runner import _began
 
 WORKERS = 2
 

@@ -6,8 +6,9 @@ import pytest
 from experiment_work import small_grid, write_domains
 
 from sohot.data.datasets import open_dataset
-from sohot.experiments.planning import cells, normal_settings, usual_space
+from sohot.experiments.planning import cells, normal_settings
 from sohot.methods.registry import METHOD_NAMES
+from sohot.selection.spaces import image_space
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_weights_are_known_by_their_content(dataset, tmp_path):
 
 @pytest.mark.parametrize("name", METHOD_NAMES)
 def test_every_method_chooses_from_settings_it_looks_at(name):
-    for key, values in usual_space(name, {}).items():
+    for key, values in image_space(name, {}).items():
         found = [normal_settings(name, {key: value}).get(key) for value in values]
         assert len(set(map(str, found))) == len(values)
 

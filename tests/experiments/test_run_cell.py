@@ -103,7 +103,8 @@ def selection(monkeypatch):
     """A stand-in that tries every value, and remembers what it was asked."""
     asked = []
 
-    def select(score, space, *, folder, name, trials, seed, default):
+    def select(score, space, *, folder, name, trials, seed, default, failures):
+        assert failures == (Diverged,)
         asked.append((space, folder, name, trials, seed, default))
         ((key, values),) = space.items()
         scores = {}

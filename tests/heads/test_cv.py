@@ -6,16 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from estimator_checks import every_check
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.base import clone
 from two_domains import two_domains
 
 from sohot import SoHoTClassifier, SoHoTClassifierCV
 from sohot.heads import cv
-from sohot.heads.candidates import make_candidates
-from sohot.heads.shot_folds import shot_folds
+from sohot.heads.cv import make_candidates
+from sohot.heads.domains import divide
 from sohot.methods import OTHER_NAMES
+from sohot.selection.choice import FoldScore
 
 DATA = two_domains()
 QUICK = SoHoTClassifier(steps=20, random_state=0)
@@ -25,28 +24,10 @@ def searched(candidates: Any = None, **params: Any) -> SoHoTClassifierCV:
     return SoHoTClassifierCV(QUICK, candidates, **params).fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=30))
-def test_every_shot_is_held_back_once_but_for_classes_of_one(labels: list[int]) -> None:
-    y = np.array(labels)
-    rows = np.arange(len(y), dtype=float)[:, None]
-    counts = np.bincount(y)
-    if counts.max() < 2:
-        with pytest.raises(ValueError, match="no class has two"):
-            shot_folds(rows, y)
-        return
-    folds = shot_folds(rows, y)
-    held = np.concatenate([fold.held for fold in folds])
-    assert sorted(held.tolist()) == np.flatnonzero(counts[y] > 1).tolist()
-    assert len(folds) == min(counts.max(), 5)
-    for fold in folds:
-        assert sorted([*fold.train, *fold.held]) == list(range(len(y)))
-        assert set(y[fold.train]) == set(labels)
-
-
 def test_equal_rows_are_not_divided() -> None:
-    rows = np.array([[0.0], [1.0], [0.0], [2.0], [3.0]])
-    folds = shot_folds(rows, np.array([0, 0, 0, 1, 1]))
-    assert [fold.held.tolist() for fold in folds] == [[0, 2, 3], [1, 4]]
+    rows = np.array([[0.0], [1.0], [0.0], [2.0], [3.0], [9.0]])
+    folds = cv.shot_folds(divide(rows, np.array([0, 0, 0, 1, 1, 0]), np.array([-1, -1, -1, -1, -1, 1])))
+    assert [fold.held for fold in folds] == [[0, 2, 3], [1, 4]]
 
 
 def test_bad_folds_end_in_a_sentence() -> None:
@@ -59,7 +40,7 @@ def test_the_scores_are_those_of_single_fits() -> None:
     source, target = np.flatnonzero(DATA.sample_domain > 0), np.flatnonzero(DATA.sample_domain < 0)
     results = search.cv_results_
     for place, params in enumerate(results["params"]):
-        for number, fold in enumerate(shot_folds(DATA.X[target], DATA.y[target])):
+        for number, fold in enumerate(cv.shot_folds(divide(DATA.X, DATA.y, DATA.sample_domain))):
             rows = np.r_[source, target[fold.train]]
             one = clone(QUICK).set_params(**params).fit(DATA.X[rows], DATA.y[rows], DATA.sample_domain[rows])
             held = target[fold.held]
@@ -78,7 +59,7 @@ def test_the_winner_is_trained_on_all_rows() -> None:
 
 
 def test_equals_go_to_the_simpler_and_the_reason_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cv, "_count", lambda *_: 3.0)
+    monkeypatch.setattr(cv, "_score", lambda *_: FoldScore(3, 3))
     search = searched({"method": ["so+zeta", "so", "s+t", "m"], "sigma1": [1.0, 0.1]})
     assert search.best_params_ == {"method": "s+t"}
     assert "the simplest of 7 candidates" in search.reason_
@@ -102,13 +83,13 @@ def test_the_default_candidates_differ_and_s_plus_t_is_the_first() -> None:
     found = make_candidates(SoHoTClassifier(), None)
     assert len(found) == 27  # as the pages say
     assert len({one.settings for one in found}) == len(found)
-    assert found[0].params == {"method": "s+t", "streams": "shared"}
+    assert found[0].options == {"method": "s+t", "streams": "shared"}
     assert {one.settings.estimator for one in found} == {"plugin", "unbiased"}
 
 
 def test_what_a_method_ignores_is_dropped() -> None:
     grid = {"method": ["s", "s+t", "so"], "orders": [(2,), (2, 3)], "alpha1": [0.1, 1.0], "streams": ["separate"]}
-    found = [one.params for one in make_candidates(SoHoTClassifier(orders=(3,), sigma1=0.5), grid)]
+    found = [one.options for one in make_candidates(SoHoTClassifier(orders=(3,), sigma1=0.5), grid)]
     assert found == [
         {"method": "s"},
         {"method": "s+t", "streams": "separate"},
@@ -120,7 +101,7 @@ def test_what_a_method_ignores_is_dropped() -> None:
 def test_rivals_can_be_chosen_and_come_after_training_on_both() -> None:
     grid = {"method": ["so", *OTHER_NAMES, "s+t"], "loss_weight": [0.1, 1.0], "sigma1": [0.1, 1.0]}
     found = make_candidates(SoHoTClassifier(), grid)
-    names = [candidate.params["method"] for candidate in found]
+    names = [candidate.options["method"] for candidate in found]
     assert names[0] == "s+t"
     assert names[-2:] == ["so", "so"]
     assert {name: names.count(name) for name in ("ccsa", "supcon", "means", "lp-ft")} == {

@@ -4,14 +4,14 @@ from pathlib import Path
 
 from sohot.methods.options import flag
 from sohot.runs import RunConfig
-from sohot.runs.candidates import CANDIDATES
 from sohot.runs.presets import PAPER_VALUES, resolve_paper
+from sohot.selection.spaces import AUTO_CANDIDATES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
 
 
 def test_candidates_are_listed_in_their_order():
-    places = [PAGE.index(f"`{one.name}`", PAGE.index("**Candidates**")) for one in CANDIDATES]
+    places = [PAGE.index(f"`{name}`", PAGE.index("**Candidates**")) for name in AUTO_CANDIDATES]
     assert places == sorted(places)
 
 

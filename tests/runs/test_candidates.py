@@ -8,26 +8,29 @@ from hypothesis import strategies as st
 
 from sohot.methods import method
 from sohot.runs import RunConfig
-from sohot.runs.candidates import CANDIDATES, candidate_configs
+from sohot.runs.candidates import auto_candidates
+from sohot.selection.spaces import AUTO_CANDIDATES
 
 AUTO = RunConfig(method="auto", shots=3)
-OWN = sorted({name for one in CANDIDATES for name in one.options})
+OWN = sorted({name for options in AUTO_CANDIDATES.values() for name in options} - {"method"})
+
+
+def candidate_configs(config, given=None):
+    return {one.name: one.settings for one in auto_candidates(config, given)}
 
 
 @given(st.sets(st.sampled_from(OWN)))
 def test_what_is_given_wins_over_the_candidates_own(names):
     for name, config in candidate_configs(AUTO, names).items():
-        one = next(one for one in CANDIDATES if one.name == name)
-        own = {key: value for key, value in one.options.items() if key not in names}
-        assert config == replace(AUTO, method=one.method, **own)
+        own = {key: value for key, value in AUTO_CANDIDATES[name].items() if key not in names}
+        assert config == replace(AUTO, **own)
 
 
 def test_every_candidate_is_an_option_of_fit():
     known = {one.name for one in fields(RunConfig)}
     assert set(OWN) <= known
-    assert len({one.name for one in CANDIDATES}) == len(CANDIDATES)
-    assert len(candidate_configs(AUTO)) == len(CANDIDATES)
-    assert all(method(one.method).uses_target for one in CANDIDATES)
+    assert list(candidate_configs(AUTO)) == list(AUTO_CANDIDATES)
+    assert all(method(options["method"]).uses_target for options in AUTO_CANDIDATES.values())
 
 
 def test_a_given_default_counts_too():

@@ -10,17 +10,17 @@ from command_line import Domains, count_trunk_images, make_domains, weights, wri
 
 import sohot.runs.selection as room
 from sohot.runs import RunConfig, Watcher, fit_run, read_config
-from sohot.runs.candidates import Candidate
 from sohot.runs.run_data import gather_training
 from sohot.runs.selection import for_both, make_folds
 from sohot.training import ChangedRun, Interrupted
 
-FEW = (Candidate("s+t", "s+t"), Candidate("quick", "s+t", {"lr": 0.05}), Candidate("so", "so"))
+FEW = {"s+t": {"method": "s+t"}, "quick": {"method": "s+t", "lr": 0.05}, "so": {"method": "so"}}
+LIST = "sohot.runs.candidates.AUTO_CANDIDATES"
 
 
 @pytest.fixture(autouse=True)
 def _short_list(monkeypatch):
-    monkeypatch.setattr("sohot.runs.candidates.CANDIDATES", FEW)
+    monkeypatch.setattr(LIST, FEW)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_the_stored_configuration_repeats_the_run(domains, tmp_path):
 
 
 def test_what_was_chosen_is_trained_with_its_own_settings(domains, tmp_path, monkeypatch):
-    monkeypatch.setattr("sohot.runs.candidates.CANDIDATES", FEW[1:2])
+    monkeypatch.setattr(LIST, {"quick": FEW["quick"]})
     report = fit_run(config(domains, tmp_path / "run"))
     assert report["settings"]["lr"] == read_config(tmp_path / "run" / "config.toml")["lr"] == 0.05
 
@@ -215,8 +215,7 @@ def test_many_images_make_no_more_than_five_folds(domains, tmp_path):
 
 
 def test_a_candidate_that_diverges_is_passed_over(domains, tmp_path, monkeypatch):
-    wild = Candidate("wild", "s+t", {"lr": 1e9})
-    monkeypatch.setattr("sohot.runs.candidates.CANDIDATES", (wild, *FEW[:1]))
+    monkeypatch.setattr(LIST, {"wild": {"method": "s+t", "lr": 1e9}, "s+t": FEW["s+t"]})
     selection = fit_run(config(domains, tmp_path / "run"))["selection"]
     assert selection["chosen"] == "s+t"
     assert "diverged" in selection["candidates"][0]["failure"]
@@ -248,7 +247,7 @@ def test_a_damaged_file_is_named(domains, tmp_path):
 
 
 def test_a_method_that_needs_one_domain_can_win(domains, tmp_path, monkeypatch):
-    monkeypatch.setattr("sohot.runs.candidates.CANDIDATES", (Candidate("t", "t"),))
+    monkeypatch.setattr(LIST, {"t": {"method": "t"}})
     report = fit_run(config(domains, tmp_path / "run"))
     assert report["data"]["source"] is None
     assert report["selection"]["chosen"] == "t"

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sohot.selection.choice import CandidateScore, FoldScore, choose
-from sohot.training import TrainingError
+from sohot.selection.choice import AllFailed, CandidateScore, FoldScore, choose, score_each, tabulate
 
 SIZES = (4, 3, 3)
 counts = st.lists(st.tuples(*(st.integers(0, size) for size in SIZES)), min_size=1, max_size=5)
@@ -42,7 +41,7 @@ def test_a_candidate_that_failed_is_never_chosen():
 
 
 def test_if_all_fail_the_first_is_told():
-    with pytest.raises(TrainingError, match="each of the 2 candidates failed, the first so: too far"):
+    with pytest.raises(AllFailed, match="each of the 2 candidates failed, the first so: too far"):
         choose([score("a", (0, 0, 0), "too far"), score("b", (0, 0, 0), "too near")], {})
 
 
@@ -52,3 +51,35 @@ def test_how_clear_a_choice_is():
         "so: 90.0 % of 10 held-out target images over 3 folds, s+t 60.0 %, m 90.0 %; the first in the list of 2 with "
         "that score; 1 of the other 2 within one standard error (11.8)"
     )
+
+
+@given(counts)
+def test_a_table_is_what_scoring_one_by_one_gives(rights):
+    every = {str(place): one for place, one in enumerate(rights)}
+
+    def one_by_one(name, fold):
+        return FoldScore(every[name][fold], SIZES[fold])
+
+    scores = [one_by_one(name, fold) for name in every for fold in range(len(SIZES))]
+    assert tabulate(every, len(SIZES), scores) == score_each(every, len(SIZES), one_by_one)
+
+
+def test_a_candidate_that_failed_is_not_tried_on_other_folds():
+    tried = []
+
+    def one_by_one(name, fold):
+        tried.append((name, fold))
+        return FoldScore(0, 4, "too far" if (name, fold) == ("wild", 1) else None)
+
+    scores = score_each(["wild", "s+t"], 3, one_by_one)
+    assert tried == [("wild", 0), ("wild", 1), ("s+t", 0), ("s+t", 1), ("s+t", 2)]
+    assert scores[0].failure == "too far"
+
+
+def test_folds_count_alike_where_their_mean_decides():
+    uneven = [
+        CandidateScore("more rows", (FoldScore(8, 10), FoldScore(0, 1))),
+        CandidateScore("a better mean", (FoldScore(6, 10), FoldScore(1, 1))),
+    ]
+    assert choose(uneven).chosen == "more rows"
+    assert choose(uneven, by=lambda score: score.mean_of_folds).chosen == "a better mean"

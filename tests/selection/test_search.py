@@ -12,12 +12,12 @@ import optuna
 import pytest
 
 import sohot
-from sohot.experiments.runner import Runner
+from sohot._process import Runner
 from sohot.selection import study as study_module
+from sohot.selection.choice import AllFailed
 from sohot.selection.search import select
 from sohot.selection.search_space import combinations, parse_space
 from sohot.selection.study import Tried
-from sohot.training.errors import Diverged, TrainingError
 
 TRIALS = 14
 WIDE = {"x": {"low": -2.0, "high": 2.0}, "rate": {"low": 1e-4, "high": 1.0, "log": True}, "orders": [[2], [2, 3, 4]]}
@@ -118,21 +118,20 @@ def test_values_come_back_as_they_were(tmp_path):
 def test_failed_settings_count_but_are_not_chosen(tmp_path):
     def score(settings: dict) -> float:
         if settings["x"] < 0:
-            raise Diverged("the loss is no number")
+            raise ArithmeticError("the loss is no number")
         return math.nan if settings["x"] > 1 else settings["x"]
 
-    chosen, tried = run(score, {"x": {"low": -2.0, "high": 2.0}}, tmp_path, trials=25, default={"x": -1.0})
+    asked = {"trials": 25, "default": {"x": -1.0}, "failures": (ArithmeticError,)}
+    chosen, tried = run(score, {"x": {"low": -2.0, "high": 2.0}}, tmp_path, **asked)
     assert 0 <= chosen.settings["x"] <= 1
     assert chosen.trials == 25
     assert {one.failure for one in tried} == {None, "the loss is no number", "the score is nan"}
     assert all(one.score == -math.inf for one in tried if one.failure)
-    assert run(score, {"x": {"low": -2.0, "high": 2.0}}, tmp_path, trials=25, default={"x": -1.0}) == (chosen, [])
+    assert run(score, {"x": {"low": -2.0, "high": 2.0}}, tmp_path, **asked) == (chosen, [])
 
 
 def test_if_all_fail_it_says_why(tmp_path):
-    with pytest.raises(
-        TrainingError, match=r"^each of the 3 settings that were tried failed, the first so: the score is"
-    ):
+    with pytest.raises(AllFailed, match=r"^each of the 3 settings that were tried failed, the first so: the score is"):
         run(lambda _: math.nan, {"x": [1, 2, 3]}, tmp_path)
 
 

@@ -86,7 +86,7 @@ def show_scores(choice: Choice) -> None:
     for score in choice.scores:
         mark = " ←" if score.name == choice.chosen else ""
         accuracy = "failed" if score.failure else percent(score.accuracy)
-        table.add_row(escape(score.name) + mark, accuracy, percent(score.standard_error), str(score.images))
+        table.add_row(escape(score.name) + mark, accuracy, percent(score.standard_error), str(score.held))
     errors().print(table)
 
 

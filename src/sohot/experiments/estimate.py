@@ -23,7 +23,7 @@ from ..runs.trunk_store import TrunkStore
 from ..training.inputs import Inputs, TensorInputs
 from .cell import Cell
 from .cell_training import Workplace, config_of, draw_split
-from .frozen_settings import candidates, head_settings
+from .frozen_settings import frozen_candidates, head_settings
 from .preparing import needed_features, trunks_of
 
 _FOLDS = 3  # of few-shot cross-validation with three images per class
@@ -131,7 +131,7 @@ def _from_a_stack(pending: Sequence[Cell], where: Workplace) -> Estimate:
 
 
 def _tried(cell: Cell) -> int:
-    return len(candidates(cell.method, cell.settings, cell.search["space"])) if cell.search else 0
+    return len(frozen_candidates(cell.method, cell.settings, cell.search["space"])) if cell.search else 0
 
 
 def _feature_size(cell: Cell, where: Workplace, num_classes: int) -> int:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -19,11 +19,13 @@ from ..methods.settings import HeadSettings
 from ..networks.device import choose_device
 from ..runs.run_data import Progress
 from ..runs.trunk_folder import TrunkFolder
+from ..selection.candidates import Candidate
+from ..selection.choice import AllFailed, CandidateScore, FoldScore, choose, tabulate
 from ..training.evaluation import evaluate
 from .cell import Cell
 from .cell_training import Workplace, draw_split
 from .engines import Outcome, Work
-from .frozen_settings import candidates, head_settings
+from .frozen_settings import frozen_candidates, head_settings
 from .preparing import trunks_of
 from .run_cell import evenly
 
@@ -72,19 +74,11 @@ class FrozenEngine:
 
     def _choose(self, tasks: Sequence["_Task"]) -> None:
         """Score every candidate of every cell on its folds, all in one call, and give each cell its best."""
-        plan = [
-            (task, number, fold)
-            for task in tasks
-            for number in range(len(task.tried))
-            for fold in range(len(task.folds))
-        ]
-        fits = self._fit(
-            [task.folds[fold].problem for task, _, fold in plan],
-            [head_settings(task.cell.method, {**task.cell.settings, **task.tried[n]}) for task, n, _ in plan],
-        )
-        for (task, number, fold), fit in zip(plan, fits, strict=True):
-            share = float("-inf") if fit.diverged else task.folds[fold].accuracy(fit)
-            task.scores[number] += share / len(task.folds)
+        pairs = [(one, fold) for task in tasks for one in task.tried for fold in task.folds]
+        fits = self._fit([fold.problem for _, fold in pairs], [one.settings for one, _ in pairs])
+        scores = (fold.score(fit) for (_, fold), fit in zip(pairs, fits, strict=True))
+        for task in tasks:
+            task.scores = tabulate([one.name for one in task.tried], len(task.folds), scores)
 
     def _fit(self, problems: list[FeatureProblem], settings: list[HeadSettings]) -> list[StackedFit]:
         if not problems:
@@ -108,10 +102,10 @@ class FrozenEngine:
             tests = few_shot_folds(target)
         elif cell.select == "validation":
             tests = [(target, sides["validation"])]
-        folds = [_Fold(features.problem(source, rest), *features.test(held)) for rest, held in tests]
-        tried = candidates(cell.method, cell.settings, cell.search["space"]) if folds else []
+        folds = [_FeatureFold(features.problem(source, rest), *features.test(held)) for rest, held in tests]
+        tried = frozen_candidates(cell.method, cell.settings, cell.search["space"]) if folds else []
         whole = features.problem(source, target)
-        return _Task(cell, split, whole, features.test(sides["target_test"]), folds, tried, [0.0] * len(tried))
+        return _Task(cell, split, whole, features.test(sides["target_test"]), folds, tried)
 
 
 class _Features:
@@ -144,16 +138,18 @@ class _Features:
 
 
 @dataclass
-class _Fold:
+class _FeatureFold:
     """Rows to train on and rows to score by."""
 
     problem: FeatureProblem
     held: Tensor
     labels: Tensor
 
-    def accuracy(self, fit: StackedFit) -> float:
+    def score(self, fit: StackedFit) -> FoldScore:
+        if fit.diverged:
+            return FoldScore(0, len(self.labels), "training diverged")
         found = fit.predict_logits(self.held).argmax(1).cpu()
-        return float((found == self.labels).double().mean())
+        return FoldScore(int((found == self.labels).sum()), len(self.labels))
 
 
 @dataclass
@@ -164,18 +160,22 @@ class _Task:
     split: Split
     problem: FeatureProblem
     test: tuple[Tensor, Tensor]
-    folds: list[_Fold]
-    tried: list[dict[str, Any]]
-    scores: list[float]
+    folds: list[_FeatureFold]
+    tried: list[Candidate[HeadSettings]]
+    scores: list[CandidateScore] = field(default_factory=list)
 
     @property
     def best(self) -> int:
         """The first of the best."""
-        return max(range(len(self.scores)), key=lambda number: (self.scores[number], -number))
+        try:
+            return choose(self.scores, by=lambda score: score.mean_of_folds).place
+        except AllFailed:  # the whole may train where its parts did not
+            return 0
 
     def settings(self) -> HeadSettings:
-        chosen = self.tried[self.best] if self.tried else {}
-        return head_settings(self.cell.method, {**self.cell.settings, **chosen})
+        if not self.tried:
+            return head_settings(self.cell.method, self.cell.settings)
+        return self.tried[self.best].settings
 
     def result(self, fit: StackedFit, seconds: dict[str, float]) -> dict[str, Any]:
         """Give the result of a cell, as `run_cell` does."""
@@ -187,7 +187,12 @@ class _Task:
         curve = {name: values[steps].tolist() for name, values in fit.history.items()}
         chosen = None
         if self.tried:
-            chosen = {"settings": self.tried[self.best], "score": self.scores[self.best], "trials": len(self.tried)}
+            best = self.best
+            chosen = {
+                "settings": dict(self.tried[best].options),
+                "score": self.scores[best].mean_of_folds,
+                "trials": len(self.tried),
+            }
         source, target = self.problem.sizes
         return {
             "accuracy": accuracy,

@@ -11,18 +11,15 @@ from typing import Any
 from ..data.datasets.dataset import DataSet
 from ..data.protocols.paper import paper_numbers
 from ..functional.plain_checks import check_choice
-from ..methods.registry import method
 from ..methods.settings import FitSettings
 from ..networks.names import is_own
 from ..networks.registry import find_builder
 from ..runs.config import RunConfig
+from ..selection.spaces import image_space
 from .cell import SELECTIONS, TRIALS, Cell, relevant_settings
 from .frozen_settings import frozen_combinations, frozen_space
 from .grid import Grid
 from .grid_keys import SETTINGS
-
-SIGMAS = [0.01, 0.03, 0.1, 0.3, 1.0]
-RATES = [3e-4, 1e-3, 3e-3, 1e-2]
 
 
 def cells(
@@ -116,7 +113,7 @@ def normal_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _space(grid: Grid, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    usual = {key: values for key, values in usual_space(name, settings).items() if key not in grid.vary}
+    usual = {key: values for key, values in image_space(name, settings).items() if key not in grid.vary}
     space = relevant_settings(name, grid.space or usual)
     if not space:
         raise ValueError(f"space holds nothing that the method {name!r} looks at, so there is nothing to select from")
@@ -126,28 +123,6 @@ def _space(grid: Grid, name: str, settings: Mapping[str, Any]) -> dict[str, Any]
             for value in ends:
                 normal_settings(name, {**settings, key: value})
     return dict(space)
-
-
-def usual_space(name: str, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Give what `--select` chooses from by default.
-
-    Without alignment the length matters as much as the learning rate does, for nothing else keeps such a network from
-    overfitting; it is never more than what the grid allows. Orders stay those in the method's name. Other methods
-    choose the one number that is their own, as on frozen features.
-
-    >>> usual_space("s+t", {"steps": 100})["steps"], list(usual_space("so", {}))
-    ([100, 50, 25], ['sigma1', 'sigma2', 'lr'])
-    >>> list(usual_space("means", {})), usual_space("supcon", {})["loss_weight"]
-    (['sigma2', 'lr'], [0.1, None, 10.0])
-    """
-    chosen = method(name)
-    if chosen.aligns:
-        return {"sigma1": SIGMAS, "sigma2": SIGMAS, "lr": RATES}
-    if chosen.search:
-        return {**{name: list(values) for name, values in chosen.search.items()}, "lr": RATES}
-    length = "epochs" if "epochs" in settings else "steps"
-    most = settings.get(length, FitSettings().steps)
-    return {"lr": RATES, length: list(dict.fromkeys(max(1, most // share) for share in (1, 2, 4)))}
 
 
 def data_fingerprint(dataset: DataSet, shift: str) -> str:

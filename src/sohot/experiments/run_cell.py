@@ -7,6 +7,8 @@ from typing import Any
 
 from ..data.protocols.cross_validation import few_shot_folds
 from ..data.protocols.split import Split
+from ..selection.choice import AllFailed
+from ..training.errors import Diverged, TrainingError
 from .cell import Cell
 from .cell_training import Workplace, config_of, draw_split, train
 
@@ -49,7 +51,7 @@ def run_cell(cell: Cell, where: Workplace) -> dict[str, Any]:
 
 def _select(cell: Cell, split: Split, where: Workplace) -> dict[str, Any]:
     """Choose settings by the mean accuracy over few-shot folds, or by that on the validation images."""
-    from ..selection.search import select
+    from ..selection.search import select  # Optuna is slow to import
 
     if cell.select == "validation":
         problems = [dict(split.sides)]
@@ -65,15 +67,19 @@ def _select(cell: Cell, split: Split, where: Workplace) -> dict[str, Any]:
     space, config = cell.search["space"], config_of(cell, cell.settings, where)
     given = {name: getattr(config.settings(), name, None) for name in space}
     default = {name: value for name, value in given.items() if isinstance(space[name], list) and value in space[name]}
-    chosen = select(
-        score,
-        space,
-        folder=where.out / SELECTION,
-        name=cell.key,
-        trials=cell.search["trials"],
-        seed=0,
-        default=default,  # what the grid says is among what is tried
-    )
+    try:
+        chosen = select(
+            score,
+            space,
+            folder=where.out / SELECTION,
+            name=cell.key,
+            trials=cell.search["trials"],
+            seed=0,
+            default=default,  # what the grid says is among what is tried
+            failures=(Diverged,),
+        )
+    except AllFailed as error:
+        raise TrainingError(str(error)) from None
     return {"settings": dict(chosen.settings), "score": chosen.score, "trials": chosen.trials}
 
 

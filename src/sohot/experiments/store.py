@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from .._process import Runner, is_alive, this_runner
 from ..training.run_folder import versions
 from .cell import Cell
 from .database import Database, StoreError
-from .runner import Runner, is_alive, this_runner
 
 __all__ = ["Store", "StoreError"]
 

@@ -1,24 +1,27 @@
 """`SoHoTClassifierCV`: chooses the settings by the labelled target rows themselves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import torch
 from sklearn.base import clone  # type: ignore[import-untyped]
+from sklearn.model_selection import ParameterGrid  # type: ignore[import-untyped]
 
-from ..functional.shares import share_error
-from .candidates import Candidate, Grid, make_candidates
+from ..methods.registry import method as find_method
+from ..methods.settings import HeadSettings
+from ..selection.candidates import Candidate, distinct, name_options, relevant, simplicity
+from ..selection.choice import AllFailed, CandidateScore, Choice, FoldScore, choose, tabulate
+from ..selection.folds import MOST_FOLDS, Fold, deal
+from ..selection.spaces import CLASSIFIER_GRIDS
 from .classifier import SoHoTClassifier
 from .domains import TrainingRows
 from .feature_classifier import FeatureClassifier
 from .fit import fit_stack
-from .problems import Problems, make_problems
+from .problems import Problems, make_problems, plain
 from .result import StackedFit
-from .shot_folds import ShotFold, shot_folds
 
-Scores = npt.NDArray[np.float64]
+Grid = Mapping[str, Sequence[Any]]
+_DEFAULTS = SoHoTClassifier().get_params()
 
 
 class SoHoTClassifierCV(FeatureClassifier):
@@ -85,79 +88,119 @@ class SoHoTClassifierCV(FeatureClassifier):
         candidates = make_candidates(base, self.candidates)
         rows = self._read(X, y, sample_domain, X_target, y_target)
         if rows.one_domain:
-            best = Candidate({}, base.settings(), clone(base))
+            self.best_params_, best = {}, clone(base)
             self.cv_results_, self.best_score_ = {}, float("nan")
             self.reason_ = "the labelled rows are of one domain: nothing to align, and nothing to choose by"
         else:
             if self.target_stream_ is not None:
-                candidates = [one for one in candidates if one.separate]
+                candidates = [one for one in candidates if takes_other_features(one.settings)]
             if not candidates:
                 raise ValueError("the domains have different features, and no candidate has streams='separate'")
-            folds = shot_folds(rows.target, rows.target_labels, self.folds)
-            right = self._right(rows, folds, candidates, base.device)
-            self.cv_results_ = results_table(candidates, folds, right)
-            if np.isnan(self.cv_results_["mean_test_score"]).all():
-                raise ValueError("every candidate diverged: lower lr, sigma1, sigma2 or loss_weight")
-            place = int(np.nanargmax(self.cv_results_["mean_test_score"]))  # the first, and so the simplest, of equals
-            best, self.best_score_ = candidates[place], float(self.cv_results_["mean_test_score"][place])
-            self.reason_ = explain(self.cv_results_, place)
-        self.best_params_ = best.params
-        self.best_estimator_ = best.estimator.fit(X, y, sample_domain, X_target=X_target, y_target=y_target)
+            choice = self._choose(rows, candidates, base)
+            chosen = candidates[choice.place]
+            self.cv_results_ = results_table(candidates, choice.scores)
+            self.best_params_, self.best_score_ = dict(chosen.options), float(choice.best.accuracy or 0.0)
+            self.reason_ = choice.reason("rows", brief=True)
+            best = _with_options(base, chosen.options, chosen.settings.seed)
+        self.best_estimator_ = best.fit(X, y, sample_domain, X_target=X_target, y_target=y_target)
         for name in ("fit_", "classes_", "n_features_target_", "history_", "class_weights_"):
             setattr(self, name, getattr(self.best_estimator_, name))
         return self
 
-    def _right(
-        self, rows: TrainingRows, folds: list[ShotFold], candidates: list[Candidate], device: str | torch.device
-    ) -> Scores:
-        """Count the held-out rows that are right, by candidate and fold; NaN for a fit that diverged."""
+    def _choose(
+        self, rows: TrainingRows, candidates: Sequence[Candidate[HeadSettings]], base: SoHoTClassifier
+    ) -> Choice:
+        """Train all candidates on all folds, together; of those with the most held-out rows right take the simplest."""
+        folds = shot_folds(rows, plain(self.folds))
         problems = make_problems(rows)
         stacked = [problems.problem(fold.train) for fold in folds]
-        pairs = [(candidate, number) for candidate in candidates for number in range(len(folds))]
-        fits = fit_stack([stacked[number] for _, number in pairs], [one.settings for one, _ in pairs], device=device)
-        counts = [_count(fit, problems, folds[number]) for fit, (_, number) in zip(fits, pairs, strict=True)]
-        return np.asarray(counts).reshape(len(candidates), len(folds))
+        fits = fit_stack(
+            stacked * len(candidates),
+            [candidate.settings for candidate in candidates for _ in folds],
+            device=base.device,
+        )
+        scores = [_score(fit, problems, fold) for fit, fold in zip(fits, folds * len(candidates), strict=True)]
+        try:
+            return choose(tabulate([one.name for one in candidates], len(folds), scores))
+        except AllFailed:
+            raise ValueError("every candidate diverged: lower lr, sigma1, sigma2 or loss_weight") from None
 
 
-def _count(fit: StackedFit, problems: Problems, fold: ShotFold) -> float:
+def make_candidates(base: SoHoTClassifier, grid: Grid | Sequence[Grid] | None) -> list[Candidate[HeadSettings]]:
+    """Spell the candidates out.
+
+    Args:
+        base: Gives the parameters that the grid does not name.
+        grid: Lists of values by parameter, or several such dicts; None for `CLASSIFIER_GRIDS`.
+
+    Returns:
+        Each setting once, the simplest first. What a method does not look at is left at its default.
+
+    Example:
+        >>> grid = {"method": ["s+t", "so"], "sigma1": [0.1, 1.0]}
+        >>> [candidate.options for candidate in make_candidates(SoHoTClassifier(), grid)]
+        [{'method': 's+t'}, {'method': 'so', 'sigma1': 0.1}, {'method': 'so', 'sigma1': 1.0}]
+    """
+    known = base.get_params(deep=False)
+    given: Grid | Sequence[Grid] = CLASSIFIER_GRIDS if grid is None else grid
+    grids = [given] if isinstance(given, Mapping) else list(given)
+    for name in (name for one in grids for name in one):
+        if name not in known or name in ("device", "random_state"):
+            raise ValueError(f"candidates name {name!r}, which is no parameter of SoHoTClassifier to choose")
+    seed = base.settings().seed  # drawn once, so that candidates differ in what was named alone
+    found = []
+    for params in ParameterGrid(grids):
+        options = relevant(params.get("method", base.method), params)
+        found.append(Candidate(name_options(options), options, _with_options(base, options, seed).settings()))
+    if not found:
+        raise ValueError("candidates are empty: there is nothing to choose among")
+    return sorted(distinct(found), key=lambda one: simplicity(one.settings))
+
+
+def _with_options(base: SoHoTClassifier, options: Mapping[str, Any], seed: int) -> SoHoTClassifier:
+    """Give the base with some parameters; those that the method does not look at get their defaults."""
+    ignored = find_method(options.get("method", base.method)).ignored(on_features=True)
+    changed: SoHoTClassifier = clone(base).set_params(
+        **{key: _DEFAULTS[key] for key in ignored}, **options, random_state=seed
+    )
+    return changed
+
+
+def takes_other_features(settings: HeadSettings) -> bool:
+    """Tell whether domains with features of their own can be given."""
+    return settings.streams == "separate" or not settings.resolved_method().uses_source
+
+
+def shot_folds(rows: TrainingRows, folds: int | None = None) -> list[Fold]:
+    """Deal the labelled target rows of each class, in their order, to folds; at most 5 unless more are asked for."""
+    _, content = np.unique(rows.target, axis=0, return_inverse=True)
+    return deal(rows.target_labels.tolist(), content.reshape(-1).tolist(), folds=MOST_FOLDS if folds is None else folds)
+
+
+def _score(fit: StackedFit, problems: Problems, fold: Fold) -> FoldScore:
     if fit.diverged:
-        return float("nan")
-    held = torch.from_numpy(fold.held)
-    found = fit.predict_logits(problems.target[held]).argmax(1).cpu()
-    return float((found == problems.target_labels[held]).sum())
+        return FoldScore(0, len(fold.held), "training diverged")
+    found = fit.predict_logits(problems.target[fold.held]).argmax(1).cpu()
+    return FoldScore(int((found == problems.target_labels[fold.held]).sum()), len(fold.held))
 
 
-def results_table(candidates: Sequence[Candidate], folds: Sequence[ShotFold], right: Scores) -> dict[str, Any]:
+def results_table(candidates: Sequence[Candidate[Any]], scores: Sequence[CandidateScore]) -> dict[str, Any]:
     """Put the scores into the form of scikit-learn's searches.
 
     The mean is over held-out rows, each of which counts once. Its standard error is that of a share of so many rows,
     one right and one wrong row added (Laplace): nine rows of nine do not make a share certain.
     """
-    sizes = np.asarray([len(fold.held) for fold in folds])
-    shares, mean = right / sizes, right.sum(axis=1) / sizes.sum()
-    errors = [share_error(total, int(sizes.sum())) for total in right.sum(axis=1).tolist()]
+    shares = np.asarray([[fold.accuracy for fold in score.folds] for score in scores])
+    mean = np.asarray([score.accuracy for score in scores], dtype=np.float64)  # None becomes NaN
     order = np.argsort(-np.nan_to_num(mean, nan=-1.0), kind="stable")  # candidates come simplest first
-    names = sorted({name for candidate in candidates for name in candidate.params})
+    names = sorted({name for candidate in candidates for name in candidate.options})
     return {
-        "params": [candidate.params for candidate in candidates],
-        **{f"param_{name}": [candidate.params.get(name) for candidate in candidates] for name in names},
-        **{f"split{number}_test_score": shares[:, number] for number in range(len(folds))},
+        "params": [dict(candidate.options) for candidate in candidates],
+        **{f"param_{name}": [candidate.options.get(name) for candidate in candidates] for name in names},
+        **{f"split{number}_test_score": shares[:, number] for number in range(shares.shape[1])},
         "mean_test_score": mean,
         "std_test_score": shares.std(axis=1),
-        "standard_error": np.asarray(errors),
+        "standard_error": np.asarray([score.standard_error for score in scores], dtype=np.float64),
         "rank_test_score": np.argsort(order) + 1,
-        "held_out_rows": np.full(len(candidates), sizes.sum()),
+        "held_out_rows": np.full(len(candidates), scores[0].held),
     }
-
-
-def explain(results: dict[str, Any], place: int) -> str:
-    """Say in words why a candidate was chosen."""
-    mean, rows = results["mean_test_score"], int(results["held_out_rows"][place])
-    best, error = float(mean[place]), float(results["standard_error"][place])
-    named = ", ".join(f"{name}={value}" for name, value in results["params"][place].items()) or "the base"
-    equals = int(np.sum(mean == best)) - 1
-    near = int(np.sum(mean >= best - error)) - 1
-    text = f"{named}: {100 * best:.1f} % of {rows} held-out target rows right (standard error {100 * error:.1f})"
-    if equals:
-        text += f"; the simplest of {equals + 1} candidates with that score"
-    return f"{text}; {near} of the other {len(mean) - 1} lie within one standard error"

@@ -1,6 +1,7 @@
 """Problems for the stacked trainer out of arrays of float64, and the settings where a domain is missing."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,11 +36,11 @@ class Problems(NamedTuple):
     num_classes: int
     offsets: dict[str, Offset]
 
-    def problem(self, target_rows: npt.NDArray[np.int64] | None = None) -> FeatureProblem:
+    def problem(self, target_rows: Sequence[int] | None = None) -> FeatureProblem:
         """Give the problem with all target rows, or with some of them."""
         if target_rows is None:
             return FeatureProblem(self.source, self.source_labels, self.target, self.target_labels, self.num_classes)
-        rows = torch.from_numpy(target_rows)
+        rows = torch.tensor(target_rows)
         return FeatureProblem(
             self.source, self.source_labels, self.target, self.target_labels[rows], self.num_classes, target_rows=rows
         )

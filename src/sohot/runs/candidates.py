@@ -1,40 +1,14 @@
 """What `--method auto` chooses among: a short list, each candidate a method with settings of its own."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Collection
+from dataclasses import replace
 
-from ..methods.settings import FitSettings
+from ..selection.candidates import Candidate, distinct
+from ..selection.spaces import AUTO_CANDIDATES
 from .config import RunConfig
 
 AUTO = "auto"
-"""The method that stands for choosing one of `CANDIDATES`."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A method to try.
-
-    Attributes:
-        name: Its name in tables.
-        method: The method.
-        options: Options of `sohot fit` that differ from the defaults, by the name of their field.
-    """
-
-    name: str
-    method: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-CANDIDATES = (
-    Candidate("s+t", "s+t"),
-    Candidate("gentle s+t", "s+t", {"lr": FitSettings().lr / 10}),
-    Candidate("means", "means"),
-    Candidate("m", "m"),
-    Candidate("so", "so"),
-    Candidate("ccsa", "ccsa"),
-)
-"""The list, the first to be preferred among equals: nothing aligned comes first, for sometimes that is right."""
+"""The method that stands for choosing one of `AUTO_CANDIDATES`."""
 
 
 def is_auto(config: RunConfig) -> bool:
@@ -46,7 +20,7 @@ def is_auto(config: RunConfig) -> bool:
     return config.method.strip().lower() == AUTO
 
 
-def candidate_configs(config: RunConfig, given: Collection[str] | None = None) -> dict[str, RunConfig]:
+def auto_candidates(config: RunConfig, given: Collection[str] | None = None) -> list[Candidate[RunConfig]]:
     """Spell the candidates out.
 
     Args:
@@ -55,25 +29,23 @@ def candidate_configs(config: RunConfig, given: Collection[str] | None = None) -
             the defaults.
 
     Returns:
-        The configurations by name; of two that come out equal the first alone.
+        The candidates; of two whose configurations come out equal the first alone.
 
     Raises:
         ValueError: An option cannot be had with one of the candidates.
 
     Example:
-        >>> list(candidate_configs(RunConfig(method="auto")))
+        >>> [one.name for one in auto_candidates(RunConfig(method="auto"))]
         ['s+t', 'gentle s+t', 'means', 'm', 'so', 'ccsa']
-        >>> list(candidate_configs(RunConfig(method="auto", lr=0.01)))
+        >>> [one.name for one in auto_candidates(RunConfig(method="auto", lr=0.01))]
         ['s+t', 'means', 'm', 'so', 'ccsa']
     """
-    kept = set(config.changed() if given is None else given)
-    found: dict[str, RunConfig] = {}
-    for one in CANDIDATES:
-        own = {name: value for name, value in one.options.items() if name not in kept}
-        resolved = _fitting(replace(config, method=one.method, **own))
-        if resolved not in found.values():
-            found[one.name] = resolved
-    return found
+    kept = set(config.changed() if given is None else given) - {"method"}
+    found = []
+    for name, options in AUTO_CANDIDATES.items():
+        own = {key: value for key, value in options.items() if key not in kept}
+        found.append(Candidate(name, options, _fitting(replace(config, **own))))
+    return distinct(found)
 
 
 def _fitting(config: RunConfig) -> RunConfig:

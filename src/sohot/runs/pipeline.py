@@ -19,7 +19,7 @@ from ..training.errors import ChangedRun, RanksFailed
 from ..training.ranks import Ranks, make_fabric
 from ..training.run_folder import require_same
 from .building import describe_model
-from .candidates import candidate_configs, is_auto
+from .candidates import auto_candidates, is_auto
 from .config import RunConfig
 from .config_file import CONFIG, DESCRIPTION, write_config
 from .description import REPORT, make_report
@@ -124,7 +124,7 @@ def _choose(
     config: RunConfig, given: Collection[str] | None, out: Path, store: TrunkStore, watcher: Watcher
 ) -> tuple[RunConfig, RunData]:
     """Choose a method by the labelled target images; only then look for images to test on."""
-    candidate_configs(config, given)  # what cannot be had is said before the images are looked through
+    auto_candidates(config, given)  # what cannot be had is said before the images are looked through
     if config.target_test is not None and not config.target_test.is_dir():
         raise FileNotFoundError(f"--target-test {config.target_test}: there is no such folder")
     data = gather_training(for_both(config), watcher.progress)

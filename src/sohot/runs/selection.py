@@ -6,23 +6,22 @@ The images to test on play no part: those of --target-test are not even looked a
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..data.protocols.cross_validation import TooFewShots, few_shot_rows
-from ..selection.choice import CandidateScore, Choice, FoldScore, choose
-from ..training.errors import ChangedRun, Interrupted
+from ..data.protocols.cross_validation import few_shot_rows
+from ..selection.choice import AllFailed, Choice, FoldScore, choose, score_each
+from ..selection.folds import MOST_FOLDS, Fold, TooFewShots
+from ..training.errors import ChangedRun, Interrupted, TrainingError
 from ..training.ranks import Ranks
 from ..training.run_files import lock_folder
-from .candidates import AUTO, candidate_configs
+from .candidates import AUTO, auto_candidates
 from .config import RESULT_OPTIONS, RunConfig
 from .run_data import Progress, RunData, digest_names
 from .selection_file import SelectionFile
-from .train_and_test import Fold, train_fold
+from .train_and_test import train_fold
 from .trunk_store import TrunkStore
-
-MOST_FOLDS = 5
-"""However many labelled images a class has."""
 
 
 def require_one_device(config: RunConfig) -> None:
@@ -72,7 +71,7 @@ def select(
         Interrupted: Ctrl-C or SIGTERM; what is finished is kept.
         TrainingError: Every candidate failed.
     """
-    configs = candidate_configs(config, given)
+    configs = {one.name: one.settings for one in auto_candidates(config, given)}
     folds = make_folds(config, data)
     out = config.out or Path()
     identity: dict[str, Any] = {
@@ -80,11 +79,22 @@ def select(
         "data": describe_data(data),
         "folds": len(folds),
     }
+
+    def score(name: str, number: int) -> FoldScore:
+        known = kept.score(name, number)
+        if known is not None:
+            return known
+        stage = f"choosing a method: {name}, fold {number + 1} of {len(folds)}, steps"
+        told = None if progress is None else partial(progress, stage)
+        found = train_fold(configs[name], data, folds[number], store, told)
+        kept.add(name, number, found)
+        return found
+
     with _held(out):
         kept = SelectionFile(out, identity, asked_options(config, given), resume=config.resume)
         kept.write()
         try:
-            scores = [_score(name, one, folds, kept, data, store, progress) for name, one in configs.items()]
+            scores = score_each(configs, len(folds), score)
         except (Interrupted, KeyboardInterrupt) as error:
             signal = getattr(error, "signal", "SIGINT")
             cause = "Ctrl-C" if signal == "SIGINT" else signal
@@ -93,7 +103,10 @@ def select(
                 f"trainings are done and kept in {kept.file}, resume to go on",
                 signal,
             ) from None
-        choice = choose(scores, _own_options(identity["candidates"]))
+        try:
+            choice = choose(scores, _own_options(identity["candidates"]))
+        except AllFailed as error:
+            raise TrainingError(str(error)) from None
         kept.finish(choice)
     return configs[choice.chosen], choice
 
@@ -103,13 +116,12 @@ def make_folds(config: RunConfig, data: RunData) -> list[Fold]:
     if data.target is None:
         raise ValueError(f"--method {AUTO} needs labelled target images")
     try:
-        rows = few_shot_rows(data.target, folds=MOST_FOLDS, seed=config.seed)
+        return few_shot_rows(data.target, folds=MOST_FOLDS, seed=config.seed)
     except TooFewShots:
         raise ValueError(
             f"--method {AUTO} chooses by held-out target images and needs two different labelled target images of at "
             "least one class: name a method instead, --method means or --method s+t"
         ) from None
-    return [Fold(train, held) for train, held in rows]
 
 
 def asked_options(config: RunConfig, given: Collection[str] | None) -> dict[str, Any]:
@@ -143,33 +155,6 @@ def _own_options(candidates: dict[str, dict[str, Any]]) -> dict[str, dict[str, A
     first, *others = candidates.values()
     differ = [name for name, value in first.items() if any(one[name] != value for one in others)]
     return {name: {key: one[key] for key in differ} for name, one in candidates.items()}
-
-
-def _score(
-    name: str,
-    config: RunConfig,
-    folds: list[Fold],
-    kept: SelectionFile,
-    data: RunData,
-    store: TrunkStore,
-    progress: Progress | None,
-) -> CandidateScore:
-    scores: list[FoldScore] = []
-    for number, fold in enumerate(folds):
-        score = kept.score(name, number)
-        if score is None:
-            stage = f"choosing a method: {name}, fold {number + 1} of {len(folds)}, steps"
-            told = None if progress is None else _tell(progress, stage)
-            score = train_fold(config, data, fold, store, told)
-            kept.add(name, number, score)
-        scores.append(score)
-        if score.failure is not None:  # it cannot be chosen any more
-            break
-    return CandidateScore(name, tuple(scores))
-
-
-def _tell(progress: Progress, stage: str) -> Any:
-    return lambda step, steps: progress(stage, step, steps)
 
 
 @contextmanager

@@ -51,9 +51,7 @@ class SelectionFile:
     def add(self, candidate: str, fold: int, score: FoldScore) -> None:
         """Keep a score."""
         place = {"candidate": candidate, "fold": fold}
-        self._content["scores"].append(
-            {**place, "right": score.right, "images": score.images, "failure": score.failure}
-        )
+        self._content["scores"].append({**place, "right": score.right, "images": score.held, "failure": score.failure})
         self.write()
 
     def finish(self, choice: Choice) -> None:

@@ -1,7 +1,7 @@
 """Trains and tests one model, as every run, fold and cell of a grid does it: build, batch, train, test."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,6 +16,7 @@ from ..methods.settings import FitSettings
 from ..networks.device import choose_device
 from ..networks.model import TwoStreams
 from ..selection.choice import FoldScore
+from ..selection.folds import Fold
 from ..training.errors import Diverged
 from ..training.evaluation import Evaluation, evaluate, predict_logits
 from ..training.fitting import FitResult, fit
@@ -32,13 +33,6 @@ Begin = Callable[[TwoStreams, FitSettings], Mapping[str, Any]]
 
 IMAGE_BATCH, OUTPUT_BATCH = 32, 256
 """Images, and outputs of the trunk, that are classified together."""
-
-
-class Fold(NamedTuple):
-    """Rows of the labelled target images that train, and those that are held back."""
-
-    train: Sequence[int]
-    held: Sequence[int]
 
 
 class Sizes(NamedTuple):

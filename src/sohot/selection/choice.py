@@ -1,11 +1,15 @@
-"""Which candidate is chosen by held-out images, and how that is told."""
+"""How candidates did on held-out rows, which of them is chosen, and why."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from ..functional.shares import share_error
-from ..training.errors import TrainingError
+
+
+class AllFailed(RuntimeError):  # noqa: N818 - it names what happened
+    """There is nothing to choose: each candidate failed."""
 
 
 @dataclass(frozen=True)
@@ -13,14 +17,19 @@ class FoldScore:
     """How a candidate did on one fold.
 
     Attributes:
-        right: Held-out images that it named rightly.
-        images: Held-out images.
+        right: Held-out rows that it named rightly.
+        held: Held-out rows.
         failure: Why it could not be trained; None if it was.
     """
 
     right: int
-    images: int
+    held: int
     failure: str | None = None
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the held-out rows named rightly; NaN if it failed."""
+        return self.right / self.held if self.failure is None else float("nan")
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class CandidateScore:
 
     Attributes:
         name: The candidate.
-        folds: Its folds, in their order; of a candidate that failed, those before and the one that did.
+        folds: Its folds, in their order; a candidate that failed need not have been tried on those that follow.
     """
 
     name: str
@@ -37,13 +46,13 @@ class CandidateScore:
 
     @property
     def right(self) -> int:
-        """Held-out images named rightly, of all folds."""
+        """Held-out rows named rightly, of all folds."""
         return sum(fold.right for fold in self.folds)
 
     @property
-    def images(self) -> int:
-        """Held-out images of all folds."""
-        return sum(fold.images for fold in self.folds)
+    def held(self) -> int:
+        """Held-out rows of all folds."""
+        return sum(fold.held for fold in self.folds)
 
     @property
     def failure(self) -> str | None:
@@ -52,13 +61,50 @@ class CandidateScore:
 
     @property
     def accuracy(self) -> float | None:
-        """Share of the held-out images named rightly, each image counted once; None if it failed."""
-        return None if self.failure is not None else self.right / self.images
+        """Share of the held-out rows named rightly, each row counted once; None if it failed."""
+        return None if self.failure is not None else self.right / self.held
 
     @property
     def standard_error(self) -> float | None:
         """Standard error of that share; None if it failed."""
-        return None if self.failure is not None else share_error(self.right, self.images)
+        return None if self.failure is not None else share_error(self.right, self.held)
+
+    @property
+    def mean_of_folds(self) -> float:
+        """Mean accuracy of the folds, each fold counted once; −∞ if it failed."""
+        if self.failure is not None:
+            return float("-inf")
+        mean = 0.0
+        for fold in self.folds:  # not by `sum`, which rounds otherwise from Python 3.12 on
+            mean += fold.accuracy / len(self.folds)
+        return mean
+
+
+def tabulate(names: Iterable[str], folds: int, scores: Iterable[FoldScore]) -> list[CandidateScore]:
+    """Sort scores that come candidate by candidate, and fold by fold for each.
+
+    >>> tabulate(["s+t", "so"], 2, [FoldScore(right, 4) for right in (1, 2, 3, 4)])[1].accuracy
+    0.875
+    """
+    coming = iter(scores)
+    return [CandidateScore(name, tuple(islice(coming, folds))) for name in names]
+
+
+def score_each(names: Iterable[str], folds: int, score: Callable[[str, int], FoldScore]) -> list[CandidateScore]:
+    """Score candidates one by one; one that fails on a fold is not tried on the others.
+
+    Args:
+        names: The candidates.
+        folds: Number of folds.
+        score: Gives the score of a candidate, by name, on a fold, by number.
+    """
+    found = []
+    for name in names:
+        scores: list[FoldScore] = []
+        while len(scores) < folds and not (scores and scores[-1].failure):
+            scores.append(score(name, len(scores)))
+        found.append(CandidateScore(name, tuple(scores)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -66,32 +112,45 @@ class Choice:
     """The outcome of a selection.
 
     Attributes:
-        chosen: Name of the candidate that was chosen.
+        place: Place of the chosen candidate in the list.
         scores: All candidates, in the order of the list.
         options: The options in which the candidates differ, by candidate.
     """
 
-    chosen: str
+    place: int
     scores: tuple[CandidateScore, ...]
-    options: Mapping[str, Mapping[str, Any]]
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def best(self) -> CandidateScore:
         """The score of the chosen one."""
-        return next(score for score in self.scores if score.name == self.chosen)
+        return self.scores[self.place]
 
-    def reason(self) -> str:
-        """Say why it was chosen, and how clearly."""
+    @property
+    def chosen(self) -> str:
+        """Name of the chosen one."""
+        return self.best.name
+
+    def reason(self, unit: str = "images", *, brief: bool = False) -> str:
+        """Say why it was chosen, and how clearly.
+
+        Args:
+            unit: What was held out.
+            brief: Leave out what the others got, for long lists that begin with the simplest.
+        """
         best = self.best
         accuracy, error = best.accuracy or 0.0, best.standard_error or 0.0
-        others = [score for score in self.scores if score.name != self.chosen]
-        told = ", ".join(f"{one.name} {_percent(one.accuracy)}" for one in others)
+        others = [score for place, score in enumerate(self.scores) if place != self.place]
         equal = sum(score.accuracy == accuracy for score in others)
         near = sum(score.accuracy is not None and score.accuracy >= accuracy - error for score in others)
-        text = f"{best.name}: {_percent(accuracy)} of {best.images} held-out target images over {len(best.folds)} folds"
-        text += f", {told}" if told else ""
-        if equal:
-            text += f"; the first in the list of {equal + 1} with that score"
+        text = f"{best.name}: {_percent(accuracy)} of {best.held} held-out target {unit}"
+        if brief:
+            text += f" right (standard error {100 * error:.1f})"
+            text += f"; the simplest of {equal + 1} candidates with that score" if equal else ""
+            return f"{text}; {near} of the other {len(others)} lie within one standard error"
+        text += f" over {len(best.folds)} folds"
+        text += "".join(f", {one.name} {_percent(one.accuracy)}" for one in others)
+        text += f"; the first in the list of {equal + 1} with that score" if equal else ""
         if others:
             text += f"; {near} of the other {len(others)} within one standard error ({100 * error:.1f})"
         return text
@@ -102,7 +161,7 @@ class Choice:
             "chosen": self.chosen,
             "reason": self.reason(),
             "folds": len(self.best.folds),
-            "held_out_images": self.best.images,
+            "held_out_images": self.best.held,
             "candidates": [
                 {
                     "name": score.name,
@@ -110,7 +169,7 @@ class Choice:
                     "accuracy": score.accuracy,
                     "standard_error": score.standard_error,
                     "right": [fold.right for fold in score.folds],
-                    "images": [fold.images for fold in score.folds],
+                    "images": [fold.held for fold in score.folds],
                     "failure": score.failure,
                 }
                 for score in self.scores
@@ -118,27 +177,36 @@ class Choice:
         }
 
 
-def choose(scores: Sequence[CandidateScore], options: Mapping[str, Mapping[str, Any]]) -> Choice:
-    """Choose the candidate with the most held-out images right; the first of those that have exactly as many.
+def choose(
+    scores: Sequence[CandidateScore],
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    by: Callable[[CandidateScore], float] = lambda score: score.right,
+) -> Choice:
+    """Choose the candidate with the most held-out rows right; the first of those that have exactly as many.
 
     Args:
-        scores: The candidates, in the order of the list.
+        scores: The candidates, in the order of the list, all tested on the same rows.
         options: The options in which the candidates differ, by candidate.
+        by: What is compared in place of the rows that are right.
 
     Raises:
-        TrainingError: Every candidate failed.
+        AllFailed: Every candidate failed.
 
     Example:
         >>> scores = [CandidateScore(name, (FoldScore(right, 4),)) for name, right in (("s+t", 2), ("so", 3), ("m", 3))]
-        >>> choose(scores, {}).reason()
+        >>> choose(scores).reason()
         'so: 75.0 % of 4 held-out target images over 1 folds, s+t 50.0 %, m 75.0 %; the first in the list of 2 with
         that score; 1 of the other 2 within one standard error (23.6)'
+        >>> choose(scores).reason("rows", brief=True)
+        'so: 75.0 % of 4 held-out target rows right (standard error 23.6); the simplest of 2 candidates with that score;
+        1 of the other 2 lie within one standard error'
     """
-    whole = [score for score in scores if score.failure is None]
+    whole = [place for place, score in enumerate(scores) if score.failure is None]
     if not whole:
-        raise TrainingError(f"each of the {len(scores)} candidates failed, the first so: {scores[0].failure}")
-    best = max(whole, key=lambda score: score.right)  # all were tested on the same images; max keeps the first
-    return Choice(best.name, tuple(scores), options)
+        raise AllFailed(f"each of the {len(scores)} candidates failed, the first so: {scores[0].failure}")
+    best = max(whole, key=lambda place: by(scores[place]))  # the first of equals
+    return Choice(best, tuple(scores), options or {})
 
 
 def _percent(share: float | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import optuna
 
-from ..training.errors import Diverged, TrainingError
+from .choice import AllFailed
 from .search_space import parse_space
 from .study import SharedStudy, Tried
 
@@ -41,6 +41,7 @@ def select(
     trials: int,
     seed: int,
     default: Mapping[str, Any] | None = None,
+    failures: tuple[type[Exception], ...] = (),
     on_trial: Callable[[Tried], None] | None = None,
 ) -> Chosen:
     """Choose the setting with the highest score.
@@ -52,19 +53,20 @@ def select(
     whose process died is tried again.
 
     Args:
-        score: Gives the score of a setting; higher is better. A setting that raises `Diverged` or scores NaN or ±∞ has
-            failed: it counts as tried and is never chosen.
+        score: Gives the score of a setting; higher is better. A setting that raises one of `failures` or scores NaN or
+            ±∞ has failed: it counts as tried and is never chosen.
         space: By setting its choices or its range; see `parse_space`.
         folder: Where studies are kept; the same for all processes.
         name: What is selected.
         trials: How many settings to try, by all processes together.
         seed: Random seed. A process that works alone tries the same settings again with the same seed.
         default: The setting that is tried first; see `parse_space`.
+        failures: Errors that mean that a setting has failed; others end the search.
         on_trial: Called after each setting that this process tried.
 
     Raises:
         ValueError: The space, a number or the folder's file is bad.
-        TrainingError: Every setting failed.
+        AllFailed: Every setting failed.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -78,7 +80,7 @@ def select(
     with _quiet_optuna(), SharedStudy(Path(folder), name, parse_space(space, default), trials, seed) as study:
         while (attempt := study.take()) is not None:
             try:
-                tried = attempt.finish(*_score(score, attempt.settings, study))
+                tried = attempt.finish(*_score(score, attempt.settings, study, failures))
             except BaseException:
                 attempt.give_back()
                 raise
@@ -88,7 +90,10 @@ def select(
 
 
 def _score(
-    score: Callable[[dict[str, Any]], float], settings: dict[str, Any], study: SharedStudy
+    score: Callable[[dict[str, Any]], float],
+    settings: dict[str, Any],
+    study: SharedStudy,
+    failures: tuple[type[Exception], ...],
 ) -> tuple[float, str | None]:
     """Give the score of a setting, and why it failed."""
     for known in study.tried():
@@ -96,7 +101,7 @@ def _score(
             return known.score, known.failure
     try:
         found = float(score(dict(settings)))
-    except Diverged as error:
+    except failures as error:
         return -math.inf, str(error)
     return (found, None) if math.isfinite(found) else (-math.inf, f"the score is {found}")
 
@@ -104,7 +109,7 @@ def _score(
 def _best(tried: list[Tried]) -> Chosen:
     best = max(tried, key=lambda one: (one.score, -one.number))
     if best.failure is not None:
-        raise TrainingError(f"each of the {len(tried)} settings that were tried failed, the first so: {best.failure}")
+        raise AllFailed(f"each of the {len(tried)} settings that were tried failed, the first so: {best.failure}")
     return Chosen(best.settings, best.score, len(tried))
 
 

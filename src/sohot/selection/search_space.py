@@ -1,11 +1,12 @@
 """What settings are chosen from: lists of choices, and ranges of numbers."""
 
-import itertools
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+from .candidates import every_combination
 
 _KEYS = ("low", "high", "log", "int")
 
@@ -146,10 +147,7 @@ def combinations(space: Space, limit: int) -> list[dict[str, Any]] | None:
         total *= len(one.all() or [])
         if total > limit:
             return None
-    every = [
-        dict(zip(space, values, strict=True))
-        for values in itertools.product(*(one.all() or [] for one in space.values()))
-    ]
+    every = every_combination({name: one.all() or [] for name, one in space.items()})
     first = {name: one.first() for name, one in space.items()}
     return [first, *(one for one in every if one != first)]
 

@@ -18,7 +18,7 @@ import optuna
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState
 
-from ..experiments.runner import Runner, is_alive, this_runner
+from .._process import Runner, is_alive, this_runner
 from .search_space import Space, combinations
 
 HEARTBEAT_SECONDS = 5.0

@@ -120,7 +120,7 @@ def test_each_of_three_shots_is_left_out_in_turn(tmp_path: Path) -> None:
     assert sorted(file for _, held in folds for file in held.files) == sorted(train.files)
     assert [held.files for _, held in few_shot_folds(train)] == [held.files for _, held in folds]
     assert len(few_shot_folds(train, folds=2)) == 2
-    with pytest.raises(ValueError, match="folds must be at least 2, got 1"):
+    with pytest.raises(ValueError, match="folds must be an integer of at least 2, got 1"):
         few_shot_folds(train, folds=1)
     lonely = train.subset([0, 3, 4])
     assert [held.counts() for _, held in few_shot_folds(lonely)] == [[0, 1, 0]] * 2

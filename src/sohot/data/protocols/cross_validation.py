@@ -1,12 +1,11 @@
 """Model selection among the few labelled target images themselves: no test label is seen."""
 
+from ...selection.folds import Fold, TooFewShots, deal
 from ..contents import content_keys
 from ..labelled import LabelledImages
-from .drawing import Pictures, check_count, seed_of
+from .drawing import Pictures, seed_of
 
-
-class TooFewShots(ValueError):  # noqa: N818 - it names what is the matter
-    """No class has a labelled target image to spare."""
+__all__ = ["TooFewShots", "few_shot_folds", "few_shot_rows"]
 
 
 def few_shot_folds(
@@ -34,9 +33,7 @@ def few_shot_folds(
     return [(target_train.subset(rest), target_train.subset(held)) for rest, held in rows]
 
 
-def few_shot_rows(
-    target_train: LabelledImages, *, folds: int | None = None, seed: int = 0
-) -> list[tuple[list[int], list[int]]]:
+def few_shot_rows(target_train: LabelledImages, *, folds: int | None = None, seed: int = 0) -> list[Fold]:
     """Give the folds of `few_shot_folds` as numbers of rows, for those who hold something else by row as well.
 
     Args:
@@ -44,19 +41,13 @@ def few_shot_rows(
         folds: How many; None for as many as the largest class has pictures.
         seed: Any integer; another one deals the images out differently.
     """
-    pictures = Pictures(target_train, content_keys([target_train])[0])
-    by_class: dict[int, list[list[int]]] = {}
-    for cluster in pictures.clusters():
-        by_class.setdefault(target_train.labels[cluster[0]], []).append(cluster)
-    most = max(map(len, by_class.values()), default=0)
-    if most < 2:
-        raise TooFewShots("no class has two labelled target images: one to train and one to validate are needed")
-    number = most if folds is None else check_count(folds, "folds", 2)
-    validates: list[set[int]] = [set() for _ in range(min(number, most))]
-    for clusters in by_class.values():
-        if len(clusters) > 1:
-            names = {min(target_train.name(row) for row in rows): rows for rows in clusters}
-            for place, name in enumerate(sorted(names, key=lambda name: seed_of("few-shot", seed, name))):
-                validates[place % len(validates)].update(names[name])
-    everyone = range(len(target_train))
-    return [([row for row in everyone if row not in held], sorted(held)) for held in validates]
+    clusters = Pictures(target_train, content_keys([target_train])[0]).clusters()
+    first = {row: cluster[0] for cluster in clusters for row in cluster}
+    rows = range(len(target_train))
+    return deal(
+        [target_train.labels[first[row]] for row in rows],
+        [first[row] for row in rows],
+        folds=folds,
+        order=lambda shot: seed_of("few-shot", seed, min(map(target_train.name, shot))),
+        unit="images",
+    )

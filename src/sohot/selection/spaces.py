@@ -1,0 +1,81 @@
+"""What is chosen among where nobody says: plain data for images and for features, without torch."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..methods.registry import method as find_method
+from ..methods.settings import FitSettings
+
+AUTO_CANDIDATES: dict[str, dict[str, Any]] = {
+    "s+t": {"method": "s+t"},
+    "gentle s+t": {"method": "s+t", "lr": FitSettings().lr / 10},
+    "means": {"method": "means"},
+    "m": {"method": "m"},
+    "so": {"method": "so"},
+    "ccsa": {"method": "ccsa"},
+}
+"""Candidates of `--method auto` by name, with options of `sohot fit`. The first is preferred among equals: nothing
+aligned comes first, for sometimes that is right."""
+
+
+def _sigmas(pairs: Iterable[tuple[float, float]], **others: Any) -> list[dict[str, list[Any]]]:
+    return [{"sigma1": [one], "sigma2": [two], **{name: [x] for name, x in others.items()}} for one, two in pairs]
+
+
+_STRONG = 5e-2  # ten times the default: a plain baseline that alignment has to beat
+_EQUAL = [(0.01, 0.01), (0.1, 0.1), (1.0, 1.0)]
+_PAIRS = [(0.01, 0.01), (0.1, 0.01), (0.01, 0.1), (0.1, 0.1), (1.0, 0.1), (0.1, 1.0), (1.0, 1.0)]
+
+CLASSIFIER_GRIDS: list[dict[str, list[Any]]] = [
+    {"method": ["s+t"], "streams": ["shared", "separate"]},
+    {"method": ["s+t"], "head_decay": [_STRONG]},
+    *_sigmas(_EQUAL, method="m"),
+    *_sigmas(_PAIRS, method="so"),
+    *_sigmas([(0.1, 0.1), (1.0, 0.1)], method="so", head_decay=_STRONG),
+    *_sigmas(_EQUAL, method="so", streams="separate"),
+    *_sigmas(_EQUAL, method="so", estimator="unbiased"),
+    *_sigmas(_EQUAL, method="so+zeta"),
+    *_sigmas(_EQUAL, method="so+to+fo+zeta"),
+]
+"""Candidates of `SoHoTClassifierCV`: 27 settings of 5 methods."""
+
+_IMAGE_SIGMAS, _FEATURE_SIGMAS = [0.01, 0.03, 0.1, 0.3, 1.0], [0.01, 0.1, 1.0]
+_IMAGE_RATES: dict[str, list[Any]] = {"lr": [3e-4, 1e-3, 3e-3, 1e-2]}
+_FEATURE_RATES: dict[str, list[Any]] = {"lr": [1e-3, 3e-3]}
+_SHARES: dict[str, list[Any]] = {"target_weight": [None, 0.5]}
+
+
+def image_space(name: str, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Give what `--select` chooses from by default for a method on images.
+
+    Without alignment the length matters as much as the learning rate does, for nothing else keeps such a network from
+    overfitting; it is never more than what the grid allows. Orders stay those in the method's name. Other methods
+    choose the one number that is their own, as on features.
+
+    >>> image_space("s+t", {"steps": 100})["steps"], list(image_space("so", {}))
+    ([100, 50, 25], ['sigma1', 'sigma2', 'lr'])
+    >>> list(image_space("means", {})), image_space("supcon", {})["loss_weight"]
+    (['sigma2', 'lr'], [0.1, None, 10.0])
+    """
+    method = find_method(name)
+    if method.aligns:
+        return {"sigma1": _IMAGE_SIGMAS, "sigma2": _IMAGE_SIGMAS, **_IMAGE_RATES}
+    if method.search:
+        return {**{option: list(values) for option, values in method.search.items()}, **_IMAGE_RATES}
+    length = "epochs" if "epochs" in settings else "steps"
+    most = settings.get(length, FitSettings().steps)
+    return {**_IMAGE_RATES, length: list(dict.fromkeys(max(1, most // share) for share in (1, 2, 4)))}
+
+
+def feature_space(name: str) -> dict[str, list[Any]]:
+    """Give what `--select` chooses from by default for a method on features: twelve settings, if it uses both domains.
+
+    >>> feature_space("ccsa")["lr"], feature_space("lp-ft")["head_first"]
+    ([0.001, 0.003], [0.25, None, 0.75])
+    """
+    method = find_method(name)
+    if method.search:
+        return {**{option: list(values) for option, values in method.search.items()}, **_FEATURE_RATES, **_SHARES}
+    if method.aligns:
+        return {"sigma1": _FEATURE_SIGMAS, "sigma2": [0.1, 1.0], **_SHARES}
+    return {"head_decay": [1e-3, 5e-3, 2e-2], **_FEATURE_RATES, **_SHARES}

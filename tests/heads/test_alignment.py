@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 from sohot import ScatterAlignment
 from sohot.heads.alignment import StackedAlignment
-from sohot.heads.layout import Labels, lay_out
+from sohot.heads.layout import lay_out
 from sohot.heads.network import Shape
 from sohot.heads.objective import StackedObjective
 from sohot.methods import METHOD_NAMES, OTHER_NAMES, FitSettings, HeadSettings
@@ -35,7 +35,7 @@ def laid_out(data):
     """Lay out batches, cut to one feature size; give the layout, the filled rows and the cut batches."""
     size = min(source.shape[1] for source, *_ in data)
     cut = [(source[:, :size], ys, target[:, :size], yt) for source, ys, target, yt in data]
-    layout = lay_out([Labels(ys, yt) for _, ys, _, yt in cut], 4)
+    layout = lay_out([(ys, yt) for _, ys, _, yt in cut], 4)
     return layout, layout.fill([source for source, *_ in cut], [target for _, _, target, _ in cut]), cut
 
 
@@ -80,7 +80,7 @@ def test_loss_and_gradient_are_those_of_the_objective_of_one_model(name, target_
     data = problem(0, (5, 1, 3), (3, 2, 0), size=4)
     common = {"method": name, "sigma1": 0.3, "sigma2": 0.2, "target_weight": target_weight, "coupling": 0.05}
     settings = HeadSettings(**common, head_decay=0.01, streams="separate", heads="coupled")
-    layout = lay_out([Labels(data.source_labels, data.target_labels)], 3)
+    layout = lay_out([(data.source_labels, data.target_labels)], 3)
     shape = Shape(4, 3, "separate", "coupled", None, two_domains=True)
     objective = StackedObjective([settings], shape, layout, layout.fill([data.source], [data.target]))
     generator = torch.Generator().manual_seed(1)

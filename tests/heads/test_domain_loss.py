@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from sohot.heads import FeatureProblem, StackedFit, fit_stack
 from sohot.heads.domain_loss import make_loss
-from sohot.heads.layout import Labels, lay_out
+from sohot.heads.layout import lay_out
 from sohot.heads.network import of_network
 from sohot.heads.optimizer import FlatParameters, StackedOptimizer
 from sohot.methods import OTHER_NAMES, FitSettings, HeadSettings, method
@@ -46,7 +46,7 @@ def assert_same(found: StackedFit, expected: StackedFit, tolerance: float = 1e-9
 def test_value_and_gradient_are_those_of_the_loss_of_each_fit(name, data, scale):
     size = min(source.shape[1] for source, *_ in data)
     cut = [(source[:, :size], ys, target[:, :size], yt) for source, ys, target, yt in data]
-    layout = lay_out([Labels(ys, yt) for _, ys, _, yt in cut], 4)
+    layout = lay_out([(ys, yt) for _, ys, _, yt in cut], 4)
     rows = layout.fill([one[0] for one in cut], [one[2] for one in cut]).requires_grad_()
     numbers = [
         {"method": name, "loss_weight": weight, "margin": margin, "temperature": temperature}
@@ -73,7 +73,7 @@ def test_value_and_gradient_are_those_of_the_loss_of_each_fit(name, data, scale)
 def test_the_scale_is_that_of_the_losses(data):
     size = min(source.shape[1] for source, *_ in data)
     cut = [(source[:, :size], ys, target[:, :size], yt) for source, ys, target, yt in data]
-    layout = lay_out([Labels(ys, yt) for _, ys, _, yt in cut], 4)
+    layout = lay_out([(ys, yt) for _, ys, _, yt in cut], 4)
     rows = layout.fill([one[0] for one in cut], [one[2] for one in cut])
     spread = make_loss([HeadSettings(method="ccsa")] * len(cut), layout, rows).spread(rows)
     for found, one in zip(spread, cut, strict=True):
@@ -114,7 +114,7 @@ def test_variance_does_not_see_how_the_domains_lie_to_each_other():
     rows, labels = data.source[:9], data.source_labels[:9]
     twins = [FeatureProblem(rows, labels, rows + shift, labels, 3) for shift in (0.0, 5.0)]
     of_fit = replace(SHORT, method="variance", feature_scale="none", components=None)
-    layouts = [lay_out([Labels(labels, labels)], 3) for _ in twins]
+    layouts = [lay_out([(labels, labels)], 3) for _ in twins]
     values = [
         make_loss([of_fit], layout, twin.source)(layout.fill([twin.source], [twin.target]), torch.ones(1))
         for layout, twin in zip(layouts, twins, strict=True)

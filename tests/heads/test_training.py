@@ -6,10 +6,9 @@ A number asked for by the host, or a tensor left behind on the CPU, is an error 
 import pytest
 from made_up_problems import problem
 
-from sohot.heads.fit import PreparedFit, train
-from sohot.heads.layout import Labels
+from sohot.heads.fit import train
 from sohot.heads.network import Shape
-from sohot.heads.preparation import prepare
+from sohot.heads.preparation import PreparedRows, prepare
 from sohot.methods import METHOD_NAMES, OTHER_NAMES, HeadSettings
 
 PROBLEMS = [problem(seed, (5, 1, 17), (3, 1, 2)) for seed in range(2)]
@@ -28,10 +27,11 @@ def test_nothing_waits_for_the_host_and_nothing_stays_behind(name, options):
     settings = HeadSettings(method=name, steps=2, **options)
     two = name not in ("s", "t")
     fits = [
-        PreparedFit(
+        PreparedRows(
             one.source.to("meta") if two else None,
             one.target.to("meta"),
-            Labels(one.source_labels if two else one.source_labels[:0], one.target_labels),
+            (one.source_labels if two else one.source_labels[:0], one.target_labels),
+            {},
         )
         for one in PROBLEMS
     ]
@@ -48,7 +48,7 @@ def test_rows_are_prepared_where_they_lie(components):
 
 
 def test_a_fit_does_not_keep_the_stack_alive():
-    fits = [PreparedFit(one.source, one.target, Labels(one.source_labels, one.target_labels)) for one in PROBLEMS]
+    fits = [PreparedRows(one.source, one.target, (one.source_labels, one.target_labels), {}) for one in PROBLEMS]
     shape = Shape(5, 3, "shared", "shared", None, two_domains=True)
     for trained in train(fits, [HeadSettings(steps=2)] * 2, shape):
         for x in trained.parameters.values():

@@ -6,13 +6,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .layout import Bucket, Layout
+from .layout import StackBucket, StackLayout
 
 
 class Group(NamedTuple):
     """Rows that are aligned, B = F × classes of a bucket, or F where all rows of a fit are one class; W slots each."""
 
-    bucket: Bucket | None  # None: all slots of a fit
+    bucket: StackBucket | None  # None: all slots of a fit
     averages: Tensor  # (B, 2, W) takes the mean of each domain; for the unbiased estimator twice that of both together
     members: Tensor  # (B, W, 2) gives back to each row the mean it is centred on
     signs: Tensor  # (B, W), a = (1/N, …, −1/N*, …)
@@ -21,7 +21,7 @@ class Group(NamedTuple):
 
 
 def make_groups(
-    layout: Layout, orders: tuple[int, ...], scope: str, unbiased: bool, size: int, like: Tensor
+    layout: StackLayout, orders: tuple[int, ...], scope: str, unbiased: bool, size: int, like: Tensor
 ) -> list[Group]:
     """Work out the groups of a stack.
 
@@ -47,7 +47,7 @@ def make_groups(
     return groups
 
 
-def rows_of(features: Tensor, bucket: Bucket | None, source_slots: int) -> Tensor:
+def rows_of(features: Tensor, bucket: StackBucket | None, source_slots: int) -> Tensor:
     """Set source and target rows of each class side by side: (F·G, W, k)."""
     if bucket is None:
         return features
@@ -61,7 +61,7 @@ def rows_of(features: Tensor, bucket: Bucket | None, source_slots: int) -> Tenso
     return torch.cat(sides, 1)
 
 
-def term_shares(layout: Layout, orders: tuple[int, ...], scope: str, unbiased: bool) -> Tensor:
+def term_shares(layout: StackLayout, orders: tuple[int, ...], scope: str, unbiased: bool) -> Tensor:
     """Give each term 1 / (classes in both domains), or 0 where it has too few rows: (F, 1 + orders, classes).
 
     The rule is that of `sohot.functional.alignment.term_shares`; classes are in the order of the buckets.
@@ -78,13 +78,13 @@ def term_shares(layout: Layout, orders: tuple[int, ...], scope: str, unbiased: b
     return defined.double() / (fewest > 0).sum(1).clamp(min=1).view(-1, 1, 1)
 
 
-def class_order(layout: Layout) -> Tensor:
+def class_order(layout: StackLayout) -> Tensor:
     """Give the classes in the order of the buckets."""
     return torch.tensor([c for bucket in layout.buckets for c in bucket.classes])
 
 
 def _group(
-    bucket: Bucket | None, taken: Tensor, is_source: Tensor, unbiased: bool, with_pairs: bool, like: Tensor
+    bucket: StackBucket | None, taken: Tensor, is_source: Tensor, unbiased: bool, with_pairs: bool, like: Tensor
 ) -> Group:
     source, target = taken * is_source, taken * ~is_source
     counts = source.sum(1, keepdim=True), target.sum(1, keepdim=True)
@@ -136,7 +136,7 @@ class StackedAlignment:
     """
 
     def __init__(
-        self, layout: Layout, orders: Sequence[int], scope: str, estimator: str, size: int, like: Tensor
+        self, layout: StackLayout, orders: Sequence[int], scope: str, estimator: str, size: int, like: Tensor
     ) -> None:
         self.orders = tuple(orders)
         self.unbiased = estimator == "unbiased"

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets  # type: ignor
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from ..functional.plain_checks import check_choice
-from .domains import Features, Labels, TrainingRows, divide
+from .domains import DomainRows, Features, Labels, divide
 
 TRAINS_ON = ("source", "target", "both")
 
@@ -118,7 +118,7 @@ class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = self.estimator_.classes_
         return self
 
-    def _chosen(self, rows: TrainingRows) -> tuple[Features, Labels, Labels]:
+    def _chosen(self, rows: DomainRows) -> tuple[Features, Labels, Labels]:
         if self.trains_on == "both" or (not rows.has_target and not rows.source_ids):
             return (
                 np.concatenate([rows.source, rows.target]),

@@ -17,7 +17,7 @@ from ..training.errors import Diverged
 from .domains import TargetStream
 from .feature_classifier import FeatureClassifier
 from .fit import fit_stack
-from .problems import make_problems, plain, settings_for
+from .problem import fitting_settings, make_problem
 from .result import StackedFit, read_fit, write_fit
 
 _ABOUT = ("n_features_in_", "n_features_target_")
@@ -156,14 +156,14 @@ class SoHoTClassifier(FeatureClassifier):
         """
         settings = self.settings()
         rows = self._read(X, y, sample_domain, X_target, y_target)
-        settings = settings_for(rows, settings)
-        problems = make_problems(rows)
-        (found,) = fit_stack([problems.problem()], [settings], device=self.device)
+        settings = fitting_settings(rows, settings)
+        problem, offsets = make_problem(rows)
+        (found,) = fit_stack([problem], [settings], device=self.device)
         if found.diverged:
             raise Diverged("training diverged, the loss is no finite number: lower lr, sigma1, sigma2 or loss_weight")
         self.classes_ = rows.classes
-        self.n_features_target_ = problems.target.shape[1]
-        self._take(problems.restored(found))
+        self.n_features_target_ = problem.target.shape[1]
+        self._take(found.for_raw_rows(offsets))
         return self
 
     def _take(self, fit: StackedFit) -> None:
@@ -216,6 +216,11 @@ class SoHoTClassifier(FeatureClassifier):
         is_seed = isinstance(state, (int, np.integer)) and not isinstance(state, bool)
         seed = int(state) if is_seed else int(check_random_state(state).randint(2**31 - 1))
         return HeadSettings(**values, seed=seed)
+
+
+def plain(value: Any) -> Any:
+    """Turn numpy's numbers, which a grid search brings, into Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 if SoHoTClassifier.__doc__ is not None:  # python -OO takes docstrings away

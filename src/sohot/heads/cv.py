@@ -13,11 +13,11 @@ from ..selection.candidates import Candidate, distinct, name_options, relevant, 
 from ..selection.choice import AllFailed, CandidateScore, Choice, FoldScore, choose, tabulate
 from ..selection.folds import MOST_FOLDS, Fold, deal
 from ..selection.spaces import CLASSIFIER_GRIDS
-from .classifier import SoHoTClassifier
-from .domains import TrainingRows
+from .classifier import SoHoTClassifier, plain
+from .domains import DomainRows
 from .feature_classifier import FeatureClassifier
 from .fit import fit_stack
-from .problems import Problems, make_problems, plain
+from .problem import FeatureProblem, make_problem
 from .result import StackedFit
 
 Grid = Mapping[str, Sequence[Any]]
@@ -107,19 +107,17 @@ class SoHoTClassifierCV(FeatureClassifier):
             setattr(self, name, getattr(self.best_estimator_, name))
         return self
 
-    def _choose(
-        self, rows: TrainingRows, candidates: Sequence[Candidate[HeadSettings]], base: SoHoTClassifier
-    ) -> Choice:
+    def _choose(self, rows: DomainRows, candidates: Sequence[Candidate[HeadSettings]], base: SoHoTClassifier) -> Choice:
         """Train all candidates on all folds, together; of those with the most held-out rows right take the simplest."""
         folds = shot_folds(rows, plain(self.folds))
-        problems = make_problems(rows)
-        stacked = [problems.problem(fold.train) for fold in folds]
+        problem, _ = make_problem(rows)
+        parts = [problem.with_target_rows(fold.train) for fold in folds]
         fits = fit_stack(
-            stacked * len(candidates),
+            parts * len(candidates),
             [candidate.settings for candidate in candidates for _ in folds],
             device=base.device,
         )
-        scores = [_score(fit, problems, fold) for fit, fold in zip(fits, folds * len(candidates), strict=True)]
+        scores = [_score(fit, problem, fold) for fit, fold in zip(fits, folds * len(candidates), strict=True)]
         try:
             return choose(tabulate([one.name for one in candidates], len(folds), scores))
         except AllFailed:
@@ -171,17 +169,17 @@ def takes_other_features(settings: HeadSettings) -> bool:
     return settings.streams == "separate" or not settings.resolved_method().uses_source
 
 
-def shot_folds(rows: TrainingRows, folds: int | None = None) -> list[Fold]:
+def shot_folds(rows: DomainRows, folds: int | None = None) -> list[Fold]:
     """Deal the labelled target rows of each class, in their order, to folds; at most 5 unless more are asked for."""
     _, content = np.unique(rows.target, axis=0, return_inverse=True)
     return deal(rows.target_labels.tolist(), content.reshape(-1).tolist(), folds=MOST_FOLDS if folds is None else folds)
 
 
-def _score(fit: StackedFit, problems: Problems, fold: Fold) -> FoldScore:
+def _score(fit: StackedFit, problem: FeatureProblem, fold: Fold) -> FoldScore:
     if fit.diverged:
         return FoldScore(0, len(fold.held), "training diverged")
-    found = fit.predict_logits(problems.target[fold.held]).argmax(1).cpu()
-    return FoldScore(int((found == problems.target_labels[fold.held]).sum()), len(fold.held))
+    found = fit.predict_logits(problem.target[fold.held]).argmax(1).cpu()
+    return FoldScore(int((found == problem.target_labels[fold.held]).sum()), len(fold.held))
 
 
 def results_table(candidates: Sequence[Candidate[Any]], scores: Sequence[CandidateScore]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from torch import Tensor
 from ..losses.domain_labels import DomainLabels
 from ..losses.domain_loss import DomainLoss, loss_class
 from ..methods.settings import HeadSettings
-from .layout import Layout
+from .layout import StackLayout
 
 
 class _Block(NamedTuple):
@@ -39,7 +39,7 @@ class StackedLabels(DomainLabels):
         counts: Rows of each group, which is one class in one domain: (F, groups).
     """
 
-    def __init__(self, layout: Layout, like: Tensor) -> None:
+    def __init__(self, layout: StackLayout, like: Tensor) -> None:
         first, classes, taken = layout.sizes[0], layout.classes().to(like.device), layout.taken()
         parts = taken[:, :first], taken[:, first:]
         there = parts[0].bool().to(like.device), parts[1].bool().to(like.device)
@@ -94,7 +94,9 @@ class StackedLoss:
         like: A tensor that tells the type and the device.
     """
 
-    def __init__(self, kind: type[DomainLoss], settings: Sequence[HeadSettings], layout: Layout, like: Tensor) -> None:
+    def __init__(
+        self, kind: type[DomainLoss], settings: Sequence[HeadSettings], layout: StackLayout, like: Tensor
+    ) -> None:
         self.labels = StackedLabels(layout, like)
         self.source_slots = layout.sizes[0]
         self.loss = kind(layout.num_classes)
@@ -115,7 +117,7 @@ class StackedLoss:
         return self.labels.spread(features[:, : self.source_slots], features[:, self.source_slots :])
 
 
-def make_loss(settings: Sequence[HeadSettings], layout: Layout, like: Tensor) -> StackedLoss | None:
+def make_loss(settings: Sequence[HeadSettings], layout: StackLayout, like: Tensor) -> StackedLoss | None:
     """Build the loss that the method of the fits calls for; None for a method without one. See `StackedLoss`."""
     kind = loss_class(settings[0].resolved_method().loss)
     return None if kind is None else StackedLoss(kind, settings, layout, like)

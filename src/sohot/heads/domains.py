@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data  # t
 
 Features = npt.NDArray[np.floating[Any]]
 Labels = npt.NDArray[Any]
-Rows = npt.NDArray[np.bool_]
+Mask = npt.NDArray[np.bool_]
 
 UNLABELLED = -1
 """The label of a target row that has none."""
@@ -62,7 +62,7 @@ def _dense(x: Any) -> Features:
 
 
 @dataclass(frozen=True)
-class TrainingRows:
+class DomainRows:
     """What an estimator learns from: labelled rows of each domain, their classes as numbers.
 
     Without any word on domains all rows are the source and the target is empty.
@@ -115,17 +115,17 @@ def read_domains(sample_domain: Any, rows: int) -> npt.NDArray[np.int64] | None:
     return values.astype(np.int64)
 
 
-def divide(x: Features, y: Labels, sample_domain: Any) -> TrainingRows:
+def divide(x: Features, y: Labels, sample_domain: Any) -> DomainRows:
     """Divide the rows of one table by their domain."""
     domains = read_domains(sample_domain, len(x))
     if domains is None:
         return _number(x, y, x[:0], y[:0], (), has_target=False)
-    is_source: Rows = domains > 0
+    is_source: Mask = domains > 0
     ids = tuple(int(one) for one in np.unique(domains[is_source]))
     return _number(x[is_source], y[is_source], x[~is_source], y[~is_source], ids, has_target=not is_source.all())
 
 
-def pair(source: Features, source_labels: Labels, target: Features, target_labels: Labels) -> TrainingRows:
+def pair(source: Features, source_labels: Labels, target: Features, target_labels: Labels) -> DomainRows:
     """Bring two tables together, one for each domain."""
     return _number(source, source_labels, target, target_labels, (1,), has_target=True)
 
@@ -138,7 +138,7 @@ def _number(
     ids: tuple[int, ...],
     *,
     has_target: bool,
-) -> TrainingRows:
+) -> DomainRows:
     """Leave out unlabelled target rows and turn classes into numbers."""
     if has_target and unlabelled(source_labels).any():
         raise ValueError(
@@ -154,7 +154,7 @@ def _number(
     if len(classes) < 2:
         raise ValueError(f"y holds one class alone ({classes[0]!r}): a classifier needs more than 1 class")
     numbers = numbers.astype(np.int64)
-    return TrainingRows(
+    return DomainRows(
         source=source,
         source_labels=numbers[: len(source)],
         target=target[known],
@@ -166,7 +166,7 @@ def _number(
     )
 
 
-def unlabelled(y: Labels) -> Rows:
+def unlabelled(y: Labels) -> Mask:
     """Find the labels that stand for none: −1, None, and the text "-1" that numpy makes of −1 among texts.
 
     >>> unlabelled(np.array(["mug", -1]))

@@ -18,10 +18,10 @@ from sklearn.utils.metadata_routing import UNUSED  # type: ignore[import-untyped
 from sklearn.utils.validation import _num_samples, check_is_fitted  # type: ignore[import-untyped]
 
 from .domains import (
+    DomainRows,
     Features,
     Labels,
     TargetStream,
-    TrainingRows,
     divide,
     pair,
     read_domains,
@@ -58,7 +58,7 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
         tags.target_tags.required = True
         return tags
 
-    def _read(self, X: Any, y: Any, sample_domain: Any, X_target: Any, y_target: Any) -> TrainingRows:  # noqa: N803
+    def _read(self, X: Any, y: Any, sample_domain: Any, X_target: Any, y_target: Any) -> DomainRows:  # noqa: N803
         """Check what `fit` was given and learn its columns."""
         x, labels = read_labelled(self, X, y)
         self.target_stream_ = None

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,23 +12,15 @@ from .layout import lay_out
 from .network import Shape, first_values
 from .objective import ZETA, Losses, StackedObjective, zeta_shape
 from .optimizer import FlatParameters, StackedOptimizer
-from .planning import Algorithm, Plan, chunks, side_by_side
-from .preparation import PreparedFit, Preparing, Ready
+from .preparation import PreparedRows, Preparer
 from .problem import FeatureProblem
 from .result import StackedFit
+from .stacks import Algorithm, StackKey, side_by_side, split_stacks
 
 _KINDS = ("cuda", "cpu")  # other devices have no float64, which the principal axes need
 
 
-class Trained(NamedTuple):
-    """What training leaves of one fit."""
-
-    parameters: dict[str, Tensor]
-    history: dict[str, Tensor]  # "loss", "cross_entropy" and "alignment" of each step
-    scale: Tensor  # what the aligned features are divided by
-
-
-def train(fits: Sequence[PreparedFit], settings: Sequence[HeadSettings], shape: Shape) -> list[Trained]:
+def train(fits: Sequence[PreparedRows], settings: Sequence[HeadSettings], shape: Shape) -> list[StackedFit]:
     """Train fits whose shapes agree."""
     layout = lay_out([fit.labels for fit in fits], shape.num_classes)
     source = [fit.source for fit in fits if fit.source is not None]
@@ -47,20 +38,20 @@ def train(fits: Sequence[PreparedFit], settings: Sequence[HeadSettings], shape: 
             if ZETA in parameters.named:  # the objective has no minimum where a class weight falls below 0
                 parameters.flat[:, parameters.ranges[ZETA]].clamp_(min=0)
             torch.stack(losses, out=history[number])
-    return [_take(parameters, history, objective.scale, number) for number in range(len(fits))]
+    found = []
+    for number, (rows_of_fit, of_fit) in enumerate(zip(fits, settings, strict=True)):
+        # Copied out of the stack, so that a fit does not keep the others alive.
+        own = {name: x.detach()[number].clone() for name, x in parameters.named.items()}
+        curves = {name: history[:, k, number].clone() for k, name in enumerate(Losses._fields)}
+        scale = objective.scale[number].clone()
+        found.append(StackedFit(of_fit, shape, rows_of_fit.preparations, own, curves, scale))
+    return found
 
 
 def _start(shape: Shape, settings: HeadSettings) -> dict[str, Tensor]:
     values = first_values(shape, settings.seed)
     zeta = zeta_shape(settings, shape.num_classes)
     return values if zeta is None else {**values, ZETA: torch.ones(zeta, dtype=torch.float64)}
-
-
-def _take(parameters: FlatParameters, history: Tensor, scale: Tensor, number: int) -> Trained:
-    """Copy one fit out of the stack, so that it does not keep the others alive."""
-    own = {name: x.detach()[number].clone() for name, x in parameters.named.items()}
-    curves = {name: history[:, k, number].clone() for k, name in enumerate(Losses._fields)}
-    return Trained(own, curves, scale[number].clone())
 
 
 OnProgress = Callable[[int, int], None]
@@ -102,15 +93,15 @@ def fit_stack(
     if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 1):
         raise ValueError(f"memory must be a number of bytes, at least 1, got {memory!r}")
     problems, settings = _check(problems, settings)
-    plans = [_plan(*one) for one in zip(problems, settings, strict=True)]
-    preparing = Preparing(place)
+    keys = [_stack_key(*one) for one in zip(problems, settings, strict=True)]
+    prepare = Preparer(place)
     results: dict[int, StackedFit] = {}
 
     def jobs() -> Iterator[Callable[[], dict[int, StackedFit]]]:
-        for members in chunks(plans, place, memory):
-            shape, own = plans[members[0]].shape, [settings[n] for n in members]
-            ready = preparing([problems[n] for n in members], own, shape.size)
-            yield partial(_train, members, ready, own, shape)
+        for members in split_stacks(keys, place, memory):
+            shape, own = keys[members[0]].shape, [settings[n] for n in members]
+            rows = prepare([problems[n] for n in members], own, shape.size)
+            yield partial(_train, members, rows, own, shape)
 
     for done in side_by_side(jobs(), place):
         results |= done
@@ -120,11 +111,9 @@ def fit_stack(
 
 
 def _train(
-    members: Sequence[int], ready: Sequence[Ready], settings: Sequence[HeadSettings], shape: Shape
+    members: Sequence[int], rows: Sequence[PreparedRows], settings: Sequence[HeadSettings], shape: Shape
 ) -> dict[int, StackedFit]:
-    trained = train([one.fit for one in ready], settings, shape)
-    found = zip(members, settings, ready, trained, strict=True)
-    return {number: StackedFit(of_fit, shape, one.preparations, *own) for number, of_fit, one, own in found}
+    return dict(zip(members, train(rows, settings, shape), strict=True))
 
 
 def _device(device: str | torch.device) -> torch.device:
@@ -160,9 +149,9 @@ def _check(
     return problems, settings
 
 
-def _plan(problem: FeatureProblem, settings: HeadSettings) -> Plan:
-    seen = problem.seen_by(settings.resolved_method())
-    smallest = min(problem.source.shape[1], problem.target.shape[1]) if seen.source else seen.target.features.shape[1]
+def _stack_key(problem: FeatureProblem, settings: HeadSettings) -> StackKey:
+    source, target = problem.seen_by(settings.resolved_method())
+    smallest = min(problem.source.shape[1], problem.target.shape[1]) if source else target.features.shape[1]
     size = smallest if settings.components is None else min(settings.components, smallest)
     shape = Shape(
         size,
@@ -170,7 +159,7 @@ def _plan(problem: FeatureProblem, settings: HeadSettings) -> Plan:
         settings.streams,
         settings.heads,
         settings.hidden,
-        two_domains=seen.source is not None,
+        two_domains=source is not None,
     )
-    widths = tuple(0 if rows is None else int(torch.bincount(rows.labels.long()).max()) for rows in seen)
-    return Plan(shape, Algorithm.of(settings), problem.dtype, (widths[0], widths[1]))
+    widths = [0 if rows is None else int(torch.bincount(rows.labels.long()).max()) for rows in (source, target)]
+    return StackKey(shape, Algorithm.of(settings), problem.dtype, (widths[0], widths[1]))

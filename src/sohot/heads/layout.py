@@ -14,14 +14,7 @@ from torch import Tensor
 from ..functional.grouping import class_counts
 
 
-class Labels(NamedTuple):
-    """Classes of the rows of one fit; `source` is empty where one domain trains alone."""
-
-    source: Tensor
-    target: Tensor
-
-
-class Bucket(NamedTuple):
+class StackBucket(NamedTuple):
     """Classes of similar size; class number i has the slots first + i·width … of each domain's part."""
 
     classes: list[int]
@@ -36,11 +29,11 @@ class Bucket(NamedTuple):
         return len(self.classes) * self.source_width, len(self.classes) * self.target_width
 
 
-class Layout(NamedTuple):
+class StackLayout(NamedTuple):
     """The slots of a stack, on the CPU."""
 
     num_classes: int
-    buckets: list[Bucket]
+    buckets: list[StackBucket]
     source_counts: Tensor  # (F, C)
     target_counts: Tensor  # (F, C)
     source_slots: list[Tensor]  # for each fit, the slot of each source row
@@ -81,15 +74,21 @@ class Layout(NamedTuple):
         return filled
 
 
-def lay_out(labels: Sequence[Labels], num_classes: int) -> Layout:
-    """Plan the slots of a stack of fits.
+def lay_out(labels: Sequence[tuple[Tensor, Tensor]], num_classes: int) -> StackLayout:
+    """Lay the rows of a stack of fits out.
 
-    >>> layout = lay_out([Labels(torch.tensor([1, 0, 1]), torch.tensor([0, 1]))], num_classes=2)
-    >>> layout.classes(), layout.source_slots[0]
-    (tensor([0, 0, 1, 1, 0, 1]), tensor([2, 0, 3]))
+    Args:
+        labels: For each fit the classes of its source rows, none where one domain trains alone, and of its target rows.
+        num_classes: Number of classes.
+
+    Example:
+        >>> layout = lay_out([(torch.tensor([1, 0, 1]), torch.tensor([0, 1]))], num_classes=2)
+        >>> layout.classes(), layout.source_slots[0]
+        (tensor([0, 0, 1, 1, 0, 1]), tensor([2, 0, 3]))
     """
-    source_counts = torch.stack([class_counts(of_fit.source.cpu(), num_classes) for of_fit in labels])
-    target_counts = torch.stack([class_counts(of_fit.target.cpu(), num_classes) for of_fit in labels])
+    sources, targets = ([of_fit[side].cpu() for of_fit in labels] for side in (0, 1))
+    source_counts = torch.stack([class_counts(of_fit, num_classes) for of_fit in sources])
+    target_counts = torch.stack([class_counts(of_fit, num_classes) for of_fit in targets])
     buckets = _buckets(source_counts.amax(0), target_counts.amax(0))
     sizes = sum(bucket.slots[0] for bucket in buckets), sum(bucket.slots[1] for bucket in buckets)
     source_start = torch.zeros(num_classes, dtype=torch.int64)
@@ -98,13 +97,13 @@ def lay_out(labels: Sequence[Labels], num_classes: int) -> Layout:
         places = torch.arange(len(bucket.classes))
         source_start[bucket.classes] = bucket.source_first + places * bucket.source_width
         target_start[bucket.classes] = sizes[0] + bucket.target_first + places * bucket.target_width
-    return Layout(
+    return StackLayout(
         num_classes,
         buckets,
         source_counts,
         target_counts,
-        [source_start[of_fit.source.cpu().long()] + _ranks(of_fit.source.cpu().long()) for of_fit in labels],
-        [target_start[of_fit.target.cpu().long()] + _ranks(of_fit.target.cpu().long()) for of_fit in labels],
+        [source_start[of_fit.long()] + _ranks(of_fit.long()) for of_fit in sources],
+        [target_start[of_fit.long()] + _ranks(of_fit.long()) for of_fit in targets],
         sizes,
     )
 
@@ -118,7 +117,7 @@ def _ranks(labels: Tensor) -> Tensor:
     return ranks
 
 
-def _buckets(source: Tensor, target: Tensor) -> list[Bucket]:
+def _buckets(source: Tensor, target: Tensor) -> list[StackBucket]:
     """Keep all classes together while padding costs little, else split them by powers of two of their sizes."""
     present = [c for c in range(len(source)) if source[c] + target[c] > 0]
     together = len(present) * int(source.max() + target.max())
@@ -127,9 +126,9 @@ def _buckets(source: Tensor, target: Tensor) -> list[Bucket]:
     else:
         keys = {c: (int(source[c]).bit_length(), int(target[c]).bit_length()) for c in present}
         groups = [[c for c in present if keys[c] == key] for key in sorted(set(keys.values()))]
-    buckets: list[Bucket] = []
+    buckets: list[StackBucket] = []
     for classes in groups:
         before = [sum(bucket.slots[side] for bucket in buckets) for side in (0, 1)]
         widths = int(source[classes].max()), int(target[classes].max())
-        buckets.append(Bucket(classes, *widths, *before))
+        buckets.append(StackBucket(classes, *widths, *before))
     return buckets

@@ -10,7 +10,7 @@ from ..methods.settings import HeadSettings
 from . import network
 from .alignment import StackedAlignment
 from .domain_loss import make_loss
-from .layout import Layout
+from .layout import StackLayout
 from .network import Parameters, Shape, of_network
 
 
@@ -59,7 +59,7 @@ class StackedObjective:
         rows: Prepared features, (F, slots, k).
     """
 
-    def __init__(self, settings: Sequence[HeadSettings], shape: Shape, layout: Layout, rows: Tensor) -> None:
+    def __init__(self, settings: Sequence[HeadSettings], shape: Shape, layout: StackLayout, rows: Tensor) -> None:
         first = settings[0]
         method = first.resolved_method()
         self.settings = settings
@@ -143,7 +143,7 @@ def zeta_shape(settings: HeadSettings, num_classes: int) -> tuple[int, int] | No
     return 1 + len(method.orders), num_classes
 
 
-def _row_weights(settings: Sequence[HeadSettings], layout: Layout) -> Tensor:
+def _row_weights(settings: Sequence[HeadSettings], layout: StackLayout) -> Tensor:
     """Weight of each slot in the cross-entropy: (F, slots)."""
     weights = layout.taken().double()
     counts = layout.source_counts.sum(1), layout.target_counts.sum(1)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..methods.registry import Method
 from ..methods.settings import HeadSettings
-from .layout import Labels
-from .problem import FeatureProblem, Rows, TrainingRows
+from .problem import ChosenRows, FeatureProblem
 
 _ROUNDS = 4  # of subspace iteration; the energy it misses is negligible after two or three
 _EXTRA = 16  # further directions it carries, so that the last axes are found as well
@@ -106,19 +106,13 @@ def _orthonormal(columns: Tensor) -> Tensor:
     return transposed.transpose(1, 2)
 
 
-class PreparedFit(NamedTuple):
-    """Prepared rows of one fit, on the device of training; `source` is None where one domain trains alone."""
+class PreparedRows(NamedTuple):
+    """Rows of one fit, ready to train on the device of training; without source rows where one domain trains alone."""
 
     source: Tensor | None
     target: Tensor
-    labels: Labels
-
-
-class Ready(NamedTuple):
-    """A fit that can train, and what brings raw features there, by domain."""
-
-    fit: PreparedFit
-    preparations: dict[str, Preparation]
+    labels: tuple[Tensor, Tensor]  # of the source rows, none without them, and of the target rows
+    preparations: dict[str, Preparation]  # what brings raw features there, by domain
 
 
 _AT_ONCE = 64
@@ -127,7 +121,7 @@ _AT_ONCE = 64
 _Key = tuple[int, bool, bool, int]
 
 
-class Preparing:
+class Preparer:
     """Prepares problems on a device and remembers them.
 
     Args:
@@ -136,19 +130,21 @@ class Preparing:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self._ready: dict[_Key, Ready] = {}
+        self._ready: dict[_Key, PreparedRows] = {}
         self._features: dict[int, Tensor] = {}  # of shared tensors, on the device
 
-    def __call__(self, problems: Sequence[FeatureProblem], settings: Sequence[HeadSettings], size: int) -> list[Ready]:
+    def __call__(
+        self, problems: Sequence[FeatureProblem], settings: Sequence[HeadSettings], size: int
+    ) -> list[PreparedRows]:
         """Prepare problems whose features come to `size` coordinates."""
         keys: list[_Key] = []
-        missing: dict[_Key, tuple[FeatureProblem, TrainingRows]] = {}
+        missing: dict[_Key, tuple[FeatureProblem, Method]] = {}
         for problem, of_fit in zip(problems, settings, strict=True):
             method = of_fit.resolved_method()
             key = id(problem), method.uses_source, method.uses_target, size
             keys.append(key)
             if key not in self._ready:
-                missing[key] = problem, problem.seen_by(method)
+                missing[key] = problem, method
         # On a CPU one by one: a result must not depend, not even in its last digit, on what else is prepared with it.
         at_once = 1 if self.device.type == "cpu" else _AT_ONCE
         items = list(missing.items())
@@ -157,9 +153,10 @@ class Preparing:
             self._ready |= zip(part, self._prepare(list(part.values()), size), strict=True)
         return [self._ready[key] for key in keys]
 
-    def _prepare(self, problems: list[tuple[FeatureProblem, TrainingRows]], size: int) -> list[Ready]:
-        sources = [None if seen.source is None else self._take(seen.source) for _, seen in problems]
-        targets = [self._take(seen.target) for _, seen in problems]
+    def _prepare(self, problems: list[tuple[FeatureProblem, Method]], size: int) -> list[PreparedRows]:
+        seen = [problem.seen_by(method) for problem, method in problems]
+        sources = [None if source is None else self._take(source) for source, _ in seen]
+        targets = [self._take(target) for _, target in seen]
         apart = sources[0] is not None and sources[0].shape[1] != targets[0].shape[1]
         pairs = list(zip(sources, targets, strict=True))
         if apart:  # nothing relates the columns of the two domains: each has its own axes
@@ -168,10 +165,13 @@ class Preparing:
         else:
             both = [target if source is None else torch.cat([source, target]) for source, target in pairs]
             for_source = for_target = prepare(both, size)
-        found = zip(problems, pairs, for_source, for_target, strict=True)
-        return [_ready(*one) for one in found]
+        labels = [
+            (target.labels.new_empty(0) if source is None else source.labels, target.labels) for source, target in seen
+        ]
+        wholes = [problem for problem, _ in problems]
+        return [_prepared(*one) for one in zip(wholes, pairs, labels, for_source, for_target, strict=True)]
 
-    def _take(self, rows: Rows) -> Tensor:
+    def _take(self, rows: ChosenRows) -> Tensor:
         if rows.chosen is None:
             return rows.features.to(self.device)
         if id(rows.features) not in self._features:
@@ -179,23 +179,22 @@ class Preparing:
         return rows.of(self._features[id(rows.features)])
 
 
-def _ready(
-    problem: tuple[FeatureProblem, TrainingRows],
-    pair: tuple[Tensor | None, Tensor],
+def _prepared(
+    problem: FeatureProblem,
+    rows: tuple[Tensor | None, Tensor],
+    labels: tuple[Tensor, Tensor],
     for_source: Preparation,
     for_target: Preparation,
-) -> Ready:
-    (whole, seen), (source, target) = problem, pair
-    labels = Labels(seen.target.labels.new_empty(0) if seen.source is None else seen.source.labels, seen.target.labels)
-    fit = PreparedFit(
-        None if source is None else for_source(source.double()).to(whole.dtype),
-        for_target(target.double()).to(whole.dtype),
+) -> PreparedRows:
+    source, target = rows
+    kept = {"target": Preparation(*(x.to(problem.dtype) for x in for_target))}
+    if for_source is not for_target:
+        kept["source"] = Preparation(*(x.to(problem.dtype) for x in for_source))
+    elif problem.source.shape[1] == problem.target.shape[1]:
+        kept["source"] = kept["target"]
+    return PreparedRows(
+        None if source is None else for_source(source.double()).to(problem.dtype),
+        for_target(target.double()).to(problem.dtype),
         labels,
+        kept,
     )
-    kept = {"target": Preparation(*(x.to(whole.dtype) for x in for_target))}
-    if for_source is for_target:
-        if whole.source.shape[1] == whole.target.shape[1]:
-            kept["source"] = kept["target"]
-    else:
-        kept["source"] = Preparation(*(x.to(whole.dtype) for x in for_source))
-    return Ready(fit, kept)

@@ -1,17 +1,25 @@
-"""What a fit learns from: labelled features of a source and a target."""
+"""What a fit learns from: labelled features of a source and a target, or of the one domain there is."""
 
-from dataclasses import dataclass
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from ..functional.checks import check_features, check_finite, check_label_range, check_labels
 from ..functional.plain_checks import check_count
 from ..methods.registry import Method
+from ..methods.settings import HeadSettings
+from .domains import DomainRows, Features
+
+Offset = npt.NDArray[np.float64]
 
 
-class Rows(NamedTuple):
+class ChosenRows(NamedTuple):
     """Labelled rows of a feature tensor that other problems may share."""
 
     features: Tensor  # (all rows, d)
@@ -21,13 +29,6 @@ class Rows(NamedTuple):
     def of(self, features: Tensor) -> Tensor:
         """Take the chosen rows out of the features, or out of a copy of them on another device."""
         return features if self.chosen is None else features[self.chosen.to(features.device)]
-
-
-class TrainingRows(NamedTuple):
-    """The rows that a method looks at. With one domain alone, its rows go through the target's network."""
-
-    source: Rows | None
-    target: Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,17 +97,106 @@ class FeatureProblem:
         """Precision to train in: that of the features, float32 at least."""
         return torch.promote_types(torch.promote_types(self.source.dtype, self.target.dtype), torch.float32)
 
-    def seen_by(self, method: Method) -> TrainingRows:
-        """Leave out the domain that a method does not learn from: its features must not shape anything."""
-        source = Rows(self.source, self.source_rows, self.source_labels)
-        target = Rows(self.target, self.target_rows, self.target_labels)
+    def with_target_rows(self, rows: Sequence[int]) -> "FeatureProblem":
+        """Keep some of the target rows, by number; the tensors of features are shared."""
+        kept = torch.tensor(rows)
+        numbers = kept if self.target_rows is None else self.target_rows[kept]
+        return replace(self, target_labels=self.target_labels[kept], target_rows=numbers)
+
+    def seen_by(self, method: Method) -> tuple[ChosenRows | None, ChosenRows]:
+        """Give the source rows and the target rows that a method learns from.
+
+        The other domain is left out, for its features must not shape anything. With one domain alone, its rows go
+        through the target's network.
+        """
+        source = ChosenRows(self.source, self.source_rows, self.source_labels)
+        target = ChosenRows(self.target, self.target_rows, self.target_labels)
         if not method.uses_source:
-            return TrainingRows(None, target)
+            return None, target
         if not method.uses_target:
             if self.source.shape[1] != self.target.shape[1]:
                 raise ValueError(
                     "the method 's' trains the target's network on source rows, but their feature sizes differ: "
                     f"{self.source.shape[1]} and {self.target.shape[1]}"
                 )
-            return TrainingRows(None, source)
-        return TrainingRows(source, target)
+            return None, source
+        return source, target
+
+
+def make_problem(rows: DomainRows) -> tuple[FeatureProblem, dict[str, Offset]]:
+    """Bring training rows to the trainer's form: float32, moved by a constant so that nothing is lost by it.
+
+    One domain alone stands in both places; method "t" sees it once.
+
+    Returns:
+        The problem, and what was subtracted from the rows of "source" and "target".
+    """
+    one = rows.source if len(rows.source) else rows.target
+    labels = rows.source_labels if len(rows.source) else rows.target_labels
+    both = (one, one) if rows.one_domain else (rows.source, rows.target)
+    numbers = (labels, labels) if rows.one_domain else (rows.source_labels, rows.target_labels)
+    offsets = _offsets(*both)
+    source, target = (_moved(x, offset) for x, offset in zip(both, offsets, strict=True))
+    problem = FeatureProblem(source, torch.tensor(numbers[0]), target, torch.tensor(numbers[1]), len(rows.classes))
+    return problem, dict(zip(("source", "target"), offsets, strict=True))
+
+
+def _offsets(source: Features, target: Features) -> tuple[Offset, Offset]:
+    """Give the mean of all rows; the domains keep their distance where they have the same features."""
+    means = source.mean(axis=0, dtype=np.float64), target.mean(axis=0, dtype=np.float64)
+    if source.shape[1] != target.shape[1]:
+        return means
+    share = len(target) / (len(source) + len(target))
+    pooled = (1 - share) * means[0] + share * means[1]
+    return pooled, pooled
+
+
+def _moved(x: Features, offset: Offset) -> Tensor:
+    return torch.from_numpy((x - offset).astype(np.float32))
+
+
+def _one_domain_settings(settings: HeadSettings) -> HeadSettings:
+    """Give the settings of a plain classifier: one stream, nothing to align. How carefully it trains stays."""
+    values = {**settings.as_json(), "method": "t", "orders": None, "sigma1": 0.0}
+    values |= {"l2_sp": settings.start_pull(), "head_first": settings.share_of_head()}
+    return HeadSettings.from_json({**values, "streams": "shared", "heads": "shared"})
+
+
+def fitting_settings(rows: DomainRows, settings: HeadSettings, *, stacklevel: int = 3) -> HeadSettings:
+    """Fit the settings to the rows there are, and warn of what cannot be done.
+
+    Args:
+        rows: The training rows.
+        settings: What was asked for.
+        stacklevel: Whose line the warning shows.
+
+    Returns:
+        The settings; those of a plain classifier where the rows are all of one domain.
+
+    Raises:
+        ValueError: The method learns from a domain that has no labelled row.
+    """
+    method = settings.resolved_method()
+    if rows.unlabelled and len(rows.target):
+        warnings.warn(
+            f"{rows.unlabelled} target rows have no label and are left out: the method learns from labelled rows alone",
+            stacklevel=stacklevel,
+        )
+    if not rows.one_domain:
+        return settings
+    if rows.has_target and len(rows.source):
+        if not method.uses_source:
+            raise ValueError(f"method={method.name!r} learns from the target alone, and no target row has a label")
+        if method.uses_target:
+            warnings.warn(
+                "no target row has a label, so nothing can be aligned: trained on the source alone",
+                stacklevel=stacklevel,
+            )
+    elif rows.has_target:
+        if not method.uses_target:
+            raise ValueError(f"method={method.name!r} learns from the source alone, and there is no source row")
+        if method.uses_source:
+            warnings.warn(
+                "there is no source row, so nothing can be aligned: trained on the target alone", stacklevel=stacklevel
+            )
+    return _one_domain_settings(settings)

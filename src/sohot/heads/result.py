@@ -1,11 +1,13 @@
 """What one fit of a stack leaves behind: a classifier of raw features, also as a file of tensors and JSON."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
@@ -96,6 +98,19 @@ class StackedFit:
         tensors["scale"] = self.scale
         copies = {name: x.detach().cpu().clone().contiguous() for name, x in tensors.items()}
         return copies, {"settings": self.settings.as_json(), "shape": self.shape._asdict()}
+
+    def for_raw_rows(self, offsets: Mapping[str, npt.NDArray[np.float64]]) -> "StackedFit":
+        """Make a fit on moved rows take raw ones, on the CPU in float64: one row or many, the numbers are the same.
+
+        Args:
+            offsets: What was subtracted from the rows of each domain before the fit.
+        """
+        tensors, config = self.state()
+        tensors = {name: x.double() if x.is_floating_point() else x for name, x in tensors.items()}
+        for domain, offset in offsets.items():
+            if (name := f"{domain}.mean") in tensors:
+                tensors[name] += torch.from_numpy(offset)
+        return StackedFit.from_state(tensors, config)
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], config: dict[str, Any]) -> "StackedFit":

@@ -57,7 +57,7 @@ class Algorithm(NamedTuple):
         )
 
 
-class Plan(NamedTuple):
+class StackKey(NamedTuple):
     """What decides with which other fits one can train."""
 
     shape: Shape
@@ -66,11 +66,11 @@ class Plan(NamedTuple):
     widths: tuple[int, int]  # rows of the largest class in each domain
 
 
-def chunks(plans: Sequence[Plan], device: torch.device, memory: int | None) -> list[list[int]]:
+def split_stacks(keys: Sequence[StackKey], device: torch.device, memory: int | None) -> list[list[int]]:
     """Split fits into stacks.
 
     Args:
-        plans: What each fit needs.
+        keys: What each fit needs.
         device: Where they train.
         memory: Most bytes at work (one fit trains in any case); None for 1 GB on a CPU and half of what is free on a
             GPU.
@@ -80,23 +80,23 @@ def chunks(plans: Sequence[Plan], device: torch.device, memory: int | None) -> l
     """
     on_cpu = device.type == "cpu"
     budget = _budget(device) if memory is None else memory
-    groups: dict[Plan, list[int]] = {}
-    for number, plan in enumerate(plans):
+    groups: dict[StackKey, list[int]] = {}
+    for number, key in enumerate(keys):
         # Padding to one width costs arithmetic, which a CPU has little of; on a GPU a second stack costs more.
-        groups.setdefault(plan if on_cpu else plan._replace(widths=(0, 0)), []).append(number)
+        groups.setdefault(key if on_cpu else key._replace(widths=(0, 0)), []).append(number)
     stacks = []
     for members in groups.values():
-        source, target = (max(plans[number].widths[side] for number in members) for side in (0, 1))
-        each = fit_bytes(plans[members[0]]._replace(widths=(source, target)))
+        source, target = (max(keys[number].widths[side] for number in members) for side in (0, 1))
+        each = fit_bytes(keys[members[0]]._replace(widths=(source, target)))
         most = max(1, (min(budget // torch.get_num_threads(), _CPU_CACHE) if on_cpu else budget) // each)
         stacks += [members[start : start + most] for start in range(0, len(members), most)]
     return stacks
 
 
-def fit_bytes(plan: Plan) -> int:
+def fit_bytes(key: StackKey) -> int:
     """About how many bytes one fit needs while it trains: rows, what autograd keeps of them, and parameters."""
-    shape, (source, target) = plan.shape, plan.widths
-    algorithm = plan.algorithm
+    shape, (source, target) = key.shape, key.widths
+    algorithm = key.algorithm
     slots = shape.num_classes * (source + target)
     parameters = sum(torch.Size(of_one).numel() for of_one in tensor_shapes(shape).values())
     numbers = slots * (6 * shape.size + 4 * shape.num_classes + 3 * (shape.hidden or 0)) + 7 * parameters
@@ -108,7 +108,7 @@ def fit_bytes(plan: Plan) -> int:
     elif algorithm.loss is not None:
         pairs = {"none": 0, "cross": shape.num_classes * target, "all": slots}[algorithm.pairs]
         numbers += slots * (5 * shape.size + 6 * pairs)
-    return int(numbers * plan.dtype.itemsize)
+    return int(numbers * key.dtype.itemsize)
 
 
 def _budget(device: torch.device) -> int:

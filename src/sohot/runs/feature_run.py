@@ -9,14 +9,14 @@ import numpy as np
 import torch
 
 from .._files import write_json
-from ..runs.candidates import AUTO
-from ..runs.description import REPORT
-from ..runs.predictions import Prediction, write_predictions
+from ..heads.classifier import SoHoTClassifier
+from ..heads.cv import SoHoTClassifierCV
+from ..heads.feature_file import FeatureSet
+from ..heads.feature_split import FeatureSplit
 from ..training.evaluation import evaluate
-from .classifier import SoHoTClassifier
-from .cv import SoHoTClassifierCV
-from .feature_file import FeatureSet
-from .feature_split import FeatureSplit
+from .candidates import AUTO
+from .description import REPORT
+from .predictions import Prediction, write_predictions
 
 MODEL, PREDICTIONS = "model.safetensors", "predictions.csv"
 

@@ -144,7 +144,7 @@ def test_what_is_varied_shows_in_the_table(tmp_path):
 
 
 def test_a_grid_keeps_its_settings_of_heads(tmp_path):
-    grid = small_grid(frozen={"learning-rate": 0.01}, frozen_space={"weight-decay": [0.1, 0.2]})
+    grid = small_grid(frozen={"lr": 0.01}, frozen_space={"head-decay": [0.1, 0.2]})
     write_grid(grid, tmp_path / "grid.toml")
     again = read_grid(tmp_path / "grid.toml")
     assert (again.frozen, again.frozen_space) == ({"lr": 0.01}, {"head_decay": [0.1, 0.2]})

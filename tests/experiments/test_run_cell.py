@@ -41,7 +41,7 @@ def test_a_cell_ends_as_fit_does_on_the_same_images(where, method):
     cell = cell_of(where, method)
     found = run_cell(cell, where)
     split = make_split("k-shot", open_dataset("domains", where.root), cell.shift, 1, **cell.draw)
-    config = RunConfig(method=method, backbone="small-cnn", image_size=16, steps=3, device="cpu", workers=0)
+    config = RunConfig(method=method, backbone="small-cnn", image_size=16, steps=3, device="cpu", read_threads=0)
     model = build_model(config, 3)
     parts = [split.sides["source_train"] if method != "t" else None, split.sides["target_train"]]
     parts[1] = parts[1] if method != "s" else None

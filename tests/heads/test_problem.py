@@ -56,7 +56,7 @@ def test_problems_of_one_tensor_share_its_memory():
         ({"steps": None}, ValueError, "steps must be an integer"),
         ({"seed": -1}, ValueError, "seed must be an integer of at least 0, got -1"),
         ({"sigma1": -1.0}, ValueError, "sigma1 must be a finite number of at least 0"),
-        ({"sigma1": (0.1, 0.2)}, ValueError, "sigma1 must hold one number for each of the 1 orders, got 2"),
+        ({"sigma1": (0.1, 0.2)}, ValueError, "sigma1 must hold one number for each of the orders"),
         ({"lr": 0}, ValueError, "lr must be above 0, got 0"),
         ({"norm_bound": 0.0}, ValueError, "norm_bound must be above 0"),
         ({"target_weight": 1.5}, ValueError, "target_weight must be between 0 and 1, got 1.5"),

@@ -1,17 +1,18 @@
 """`SoHoTClassifier`: features of two domains in, a classifier for the target out, as scikit-learn has it."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
-from ..methods.options import RENAMED, renamed
+from ..methods.options import renamed
 from ..methods.settings import HeadSettings
 from ..training.errors import Diverged
 from .domains import TargetStream
@@ -24,6 +25,9 @@ _ABOUT = ("n_features_in_", "n_features_target_")
 """Attributes that a file holds beside the networks."""
 
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
 _PARAMETERS = (
     *(declared.name for declared in fields(HeadSettings) if declared.name != "seed"),
     "device",
@@ -31,10 +35,17 @@ _PARAMETERS = (
 )
 
 
-def refuse_old_names(names: Iterable[str]) -> None:
-    """Refuse parameters that do not exist, with the new name of those that had another once."""
-    for name in names:
-        raise TypeError(f"SoHoTClassifier: {renamed(name, _PARAMETERS) or f'there is no parameter {name!r}'}")
+def refusing_old_names(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Let a method refuse parameters by a name that they had once, with the one they have now."""
+
+    @wraps(function)
+    def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        for name in kwargs:
+            if sentence := renamed(name, _PARAMETERS):
+                raise TypeError(f"SoHoTClassifier: {sentence}")
+        return function(*args, **kwargs)
+
+    return wrapped
 
 
 def describe_parameters(about: type) -> str:
@@ -80,6 +91,7 @@ class SoHoTClassifier(FeatureClassifier):
         array(['mug', 'pen'], dtype='<U3')
     """
 
+    @refusing_old_names
     def __init__(
         self,
         method: str = "so",
@@ -115,16 +127,14 @@ class SoHoTClassifier(FeatureClassifier):
         steps: int = 200,
         device: str | torch.device = "cpu",
         random_state: Any = None,
-        **old_names: Any,
     ) -> None:
-        refuse_old_names(old_names)
         given = locals()
         for name in _PARAMETERS:
             setattr(self, name, given[name])
 
+    @refusing_old_names
     def set_params(self, **params: Any) -> "SoHoTClassifier":
-        """Set parameters, as scikit-learn has it; names that parameters had once are refused with the new ones."""
-        refuse_old_names(name for name in params if name in RENAMED)
+        """Set parameters, as scikit-learn has it."""
         super().set_params(**params)
         return self
 

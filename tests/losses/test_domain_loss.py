@@ -217,3 +217,12 @@ def test_bad_settings_are_named() -> None:
         ContrastiveSemanticAlignment(2, margin=-1.0)
     with pytest.raises(ValueError, match="feature_scale must be one of"):
         VariancePenalty(2, feature_scale="unit")
+
+
+@pytest.mark.filterwarnings("ignore")  # what the tracer warns of in this or that version of Python is its own business
+@each_loss
+def test_torch_compile_takes_the_loss_in_one_graph(name: str) -> None:
+    torch._dynamo.reset()
+    plain = LOSSES[name](check_values=False)
+    compiled = torch.compile(plain, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(*draw()), plain(*draw()))

@@ -135,13 +135,9 @@ def _block(
     products = torch.bmm(rows, rows.transpose(1, 2)).to(exact)
     gram = products[:, :width, :width] * taken.unsqueeze(1) * taken.unsqueeze(2)
     signs = in_source / s_counts - in_target / t_counts
-    pairs = signs.unsqueeze(2) * signs.unsqueeze(1)
-    if unbiased:
-        pairs = _without_self_pairs(pairs, in_source * s_counts + in_target * t_counts)
-        means = (pairs * gram).sum((1, 2))
-    else:
-        means = products[:, width, width]
-    return _Block(bucket, flat, rows, _powers(gram, highest_order), pairs, signs, in_source, in_target, means)
+    pairs = pair_weights(signs, in_source * s_counts + in_target * t_counts if unbiased else None)
+    means = (pairs * gram).sum((1, 2)) if unbiased else products[:, width, width]
+    return _Block(bucket, flat, rows, powers(gram, highest_order), pairs, signs, in_source, in_target, means)
 
 
 def _gather(source: Tensor, target: Tensor, bucket: Bucket, slots: int) -> Tensor:
@@ -158,21 +154,32 @@ def _gather(source: Tensor, target: Tensor, bucket: Bucket, slots: int) -> Tenso
     return flat.index_fill_(0, is_empty.nonzero().flatten(), 0)
 
 
-def _without_self_pairs(pairs: Tensor, count: Tensor) -> Tensor:
-    """Turn 1/n² over all pairs of one domain into 1/(n(n−1)) over different rows; a lone row keeps its one pair."""
-    same_domain = pairs > 0
-    n = count.unsqueeze(2)
+def pair_weights(signs: Tensor, counts: Tensor | None) -> Tensor:
+    """Weigh all pairs of rows: (G, S, S).
+
+    Args:
+        signs: a, (G, S); 0 where a slot holds no row.
+        counts: For U-statistics, the number of rows in the domain of each row (G, S); None for the plug-in estimate.
+
+    Returns:
+        A = a aᵀ; for U-statistics 1/(n(n−1)) over different rows of one domain in place of 1/n² over all its pairs. A
+        lone row keeps its one pair.
+    """
+    pairs = signs.unsqueeze(2) * signs.unsqueeze(1)
+    if counts is None:
+        return pairs
+    n, same_domain = counts.unsqueeze(2), pairs > 0
     diagonal = torch.eye(pairs.shape[1], dtype=torch.bool, device=pairs.device)
     apart = torch.where(diagonal, 0.0, pairs * n / (n - 1).clamp(min=1))
     return torch.where(same_domain & (n > 1), apart, pairs)
 
 
-def _powers(gram: Tensor, highest: int) -> dict[int, Tensor]:
+def powers(gram: Tensor, highest: int) -> dict[int, Tensor]:
     """Raise entry by entry to 1 … highest, by multiplication: entries are negative as often as not."""
-    powers = {1: gram}
+    of_order = {1: gram}
     for k in range(2, highest + 1):
-        powers[k] = powers[k - 1] * gram
-    return powers
+        of_order[k] = of_order[k - 1] * gram
+    return of_order
 
 
 def _energy(blocks: list[_Block], exact: torch.dtype, device: torch.device) -> Tensor:

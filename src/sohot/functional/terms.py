@@ -54,7 +54,15 @@ def term_shares(
         Shape (1 + orders, C), the means first. Plug-in scatters of even order need two rows in both domains, of odd
         order three; the unbiased estimator needs two for any order. The means need one.
     """
-    fewest = torch.minimum(class_counts(source_labels, num_classes), class_counts(target_labels, num_classes))
+    counts = class_counts(source_labels, num_classes), class_counts(target_labels, num_classes)
+    return shares_of_counts(*counts, orders, estimator, dtype)
+
+
+def shares_of_counts(
+    source: Tensor, target: Tensor, orders: tuple[int, ...], estimator: str, dtype: torch.dtype
+) -> Tensor:
+    """Give what `term_shares` does, from the rows of each class (…, C) in both domains: (…, 1 + orders, C)."""
+    fewest = torch.minimum(source, target)
     needed = [1, *(3 if order % 2 and estimator == "plugin" else 2 for order in orders)]
-    defined = torch.stack([fewest >= rows for rows in needed])
-    return defined.to(dtype) / (fewest > 0).sum().clamp(min=1)
+    defined = torch.stack([fewest >= rows for rows in needed], -2)
+    return defined.to(dtype) / (fewest > 0).sum(-1).clamp(min=1).unsqueeze(-1).unsqueeze(-1)

@@ -3,10 +3,25 @@
 Shapes begin with "…": nothing for one model, (fits,) for many. So a loss is written once for both.
 """
 
-from functools import cached_property
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
+
+T = TypeVar("T")
+
+
+class _Once(Generic[T]):
+    """A `functools.cached_property` without the lock of older Pythons, which torch.compile cannot follow."""
+
+    def __init__(self, work: Callable[[Any], T]) -> None:
+        self.work, self.__doc__ = work, work.__doc__
+
+    def __get__(self, owner: Any, kind: type) -> T:
+        value: T = self.work(owner)
+        owner.__dict__[self.work.__name__] = value
+        return value
 
 
 class Mask:
@@ -24,7 +39,7 @@ class Mask:
     def __init__(self, where: Tensor, over: tuple[int, ...] = (-2, -1)) -> None:
         self.where, self.left_out, self.over = where, ~where, over
 
-    @cached_property
+    @_Once
     def count(self) -> Tensor:
         """Number of entries that count."""
         return self.where.sum(self.over)
@@ -60,22 +75,22 @@ class DomainLabels:
     ) -> None:
         self.source, self.target, self.num_classes, self.taken = source, target, num_classes, taken
 
-    @cached_property
+    @_Once
     def same(self) -> Mask:
         """Pairs of a source row and a target row of one class: (…, n, m)."""
         return Mask(self._of_pairs(self.source.unsqueeze(1) == self.target))
 
-    @cached_property
+    @_Once
     def other(self) -> Mask:
         """Pairs of a source row and a target row of two classes: (…, n, m)."""
         return Mask(self._of_pairs(self.source.unsqueeze(1) != self.target))
 
-    @cached_property
+    @_Once
     def between(self) -> Mask:
         """Target rows that have source rows both of their own class and of another: (…, 1, m)."""
         return Mask(self.same.where.any(-2, keepdim=True) & self.other.where.any(-2, keepdim=True))
 
-    @cached_property
+    @_Once
     def partners(self) -> Mask:
         """For each row of both domains, the other rows of its class: (…, n + m, n + m), to be added up for each row."""
         labels = torch.cat([self.source, self.target])
@@ -85,7 +100,7 @@ class DomainLabels:
             alike = alike & taken.unsqueeze(-1) & taken.unsqueeze(-2)
         return Mask(alike, over=(-1,))
 
-    @cached_property
+    @_Once
     def unseen(self) -> Tensor:
         """For each row of both domains, what it cannot be compared with: itself, and slots without a row."""
         return self._itself if self.taken is None else self._itself | ~torch.cat(self.taken, -1).unsqueeze(-2)

@@ -48,15 +48,12 @@ def _centred_tile(
 
 
 @triton.jit
-def _products(
+def _tile_pair(
     source,
     target,
-    number,
-    sources,
-    targets,
-    other_number,
-    other_sources,
-    other_targets,
+    listed,
+    rows,
+    tile,
     means,
     other_means,
     n_c,
@@ -70,28 +67,25 @@ def _products(
     BLOCK: tl.constexpr,
     UNBIASED: tl.constexpr,
 ):
-    """Multiply the rows of two tiles with each other."""
+    """Multiply the rows of two tiles, number `tile` of all pairs, with each other.
+
+    Returns the products, in float64, the weights of these pairs of rows, and both tiles as `_tile` gives them.
+    """
+    tiles = tl.cdiv(rows, CAPACITY)
+    number, sources, targets = _tile(listed, rows, tile // tiles, n, CAPACITY)
+    others, other_sources, other_targets = _tile(listed, rows, tile % tiles, n, CAPACITY)
     pointers = row_pointers(source, target, number, n, source_stride, target_stride, False)
-    other_pointers = row_pointers(source, target, other_number, n, source_stride, target_stride, False)
+    other_pointers = row_pointers(source, target, others, n, source_stride, target_stride, False)
     products = tl.zeros((CAPACITY, CAPACITY), tl.float32)
     for start in range(0, size, BLOCK):
-        columns = start + tl.arange(0, BLOCK)
-        x = _centred_tile(pointers, number, sources, targets, means, other_means, columns, n_c, m_c, size, UNBIASED)
+        at = start + tl.arange(0, BLOCK)
+        x = _centred_tile(pointers, number, sources, targets, means, other_means, at, n_c, m_c, size, UNBIASED)
         y = _centred_tile(
-            other_pointers,
-            other_number,
-            other_sources,
-            other_targets,
-            means,
-            other_means,
-            columns,
-            n_c,
-            m_c,
-            size,
-            UNBIASED,
+            other_pointers, others, other_sources, other_targets, means, other_means, at, n_c, m_c, size, UNBIASED
         )
         products += tl.dot(x, tl.trans(y), input_precision="tf32x3") * one
-    return products
+    pairs = pair_weights(number, sources, targets, others, other_sources, other_targets, n_c, m_c, UNBIASED)
+    return products.to(tl.float64), pairs, number, others, other_sources, other_targets
 
 
 @triton.jit
@@ -159,33 +153,12 @@ def large_distances(
     if UNBIASED:
         squares = tl.zeros((CAPACITY,), tl.float64)
     for tile in range(tiles * tiles):
-        number, sources, targets = _tile(listed, rows, tile // tiles, n, CAPACITY)
-        other_number, other_sources, other_targets = _tile(listed, rows, tile % tiles, n, CAPACITY)
-        products = _products(
-            source,
-            target,
-            number,
-            sources,
-            targets,
-            other_number,
-            other_sources,
-            other_targets,
-            means,
-            other_means,
-            n_c,
-            m_c,
-            n,
-            size,
-            source_stride,
-            target_stride,
-            one,
-            CAPACITY,
-            BLOCK,
-            UNBIASED,
-        ).to(tl.float64)
-        same = (number[:, None] == other_number[None, :]) & (number < NOWHERE)[:, None]
+        products, pairs, number, others, _sources, _targets = _tile_pair(
+            source, target, listed, rows, tile, means, other_means, n_c, m_c, n, size, source_stride, target_stride,
+            one, CAPACITY, BLOCK, UNBIASED
+        )  # fmt: skip
+        same = (number[:, None] == others[None, :]) & (number < NOWHERE)[:, None]
         energy += tl.sum(tl.where(same, products, 0.0), 1)
-        pairs = pair_weights(number, sources, targets, other_number, other_sources, other_targets, n_c, m_c, UNBIASED)
         if UNBIASED:
             squares += tl.sum(pairs * products, 1)
         for k in tl.static_range(len(ORDERS)):
@@ -241,30 +214,10 @@ def large_gradient(
     other_means = means + classes.to(tl.int64) * size
     factor = 2.0 * tl.load(upstream).to(tl.float64)
     for tile in range(tl.where(shared, tiles * tiles, 0)):
-        number, sources, targets = _tile(listed, rows, tile // tiles, n, CAPACITY)
-        other_number, other_sources, other_targets = _tile(listed, rows, tile % tiles, n, CAPACITY)
-        products = _products(
-            source,
-            target,
-            number,
-            sources,
-            targets,
-            other_number,
-            other_sources,
-            other_targets,
-            means,
-            other_means,
-            n_c,
-            m_c,
-            n,
-            size,
-            source_stride,
-            target_stride,
-            one,
-            CAPACITY,
-            BLOCK,
-            UNBIASED,
-        ).to(tl.float64)
+        products, pairs, number, others, other_sources, other_targets = _tile_pair(
+            source, target, listed, rows, tile, means, other_means, n_c, m_c, n, size, source_stride, target_stride,
+            one, CAPACITY, BLOCK, UNBIASED
+        )  # fmt: skip
         inner = 0.0 * products
         if UNBIASED:
             inner += tl.load(coefficients + c)
@@ -273,26 +226,14 @@ def large_gradient(
             for step in tl.static_range(ORDERS[k] - 2):
                 power = power * products
             inner += power
-        inner *= factor * pair_weights(
-            number, sources, targets, other_number, other_sources, other_targets, n_c, m_c, UNBIASED
-        )
-        pointers = row_pointers(source, target, other_number, n, source_stride, target_stride, False)
+        inner *= factor * pairs
+        pointers = row_pointers(source, target, others, n, source_stride, target_stride, False)
         gradients = row_pointers(source_gradient, target_gradient, number, n, size, size, False)
         out = wanted_rows(number, n, WANTED)
         for start in range(0, size, BLOCK):
             columns = start + tl.arange(0, BLOCK)
             x = _centred_tile(
-                pointers,
-                other_number,
-                other_sources,
-                other_targets,
-                means,
-                other_means,
-                columns,
-                n_c,
-                m_c,
-                size,
-                UNBIASED,
+                pointers, others, other_sources, other_targets, means, other_means, columns, n_c, m_c, size, UNBIASED
             )
             result = tl.dot(inner.to(tl.float32), x, input_precision="tf32x3")
             mask = out[:, None] & (columns < tl.where(tile % tiles > 0, size, 0))[None, :]

@@ -14,7 +14,7 @@ from ..autograd import check_distances, gradients_to_differentiate
 from ..checks import check_rows
 from ..gram import signed_gram
 from ..terms import term_shares
-from .launch import Saved, launch_backward, launch_forward
+from .launch import Batch, Saved, launch_backward, launch_forward
 from .layout import choose_layout, processors
 
 
@@ -120,9 +120,10 @@ def _forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     if check_values:
         check_rows(source, source_labels, target, target_labels, num_classes)
+    batch = Batch(source, source_labels, target, target_labels)
     with _device_of(source):
         loss, terms, distances, spread, saved = launch_forward(
-            source, source_labels, target, target_labels, weights, scale, sigmas, orders, unbiased, num_classes
+            batch, weights, scale, sigmas, orders, unbiased, num_classes
         )
     if check_values:
         check_distances(distances, orders)

@@ -12,9 +12,9 @@ better served by the plain products of `gram`.
 import triton
 import triton.language as tl
 
+from .distances import parts_of
 from .passes import wanted_rows
 from .rows import NOWHERE, centred, find_rows, load_rows, pair_weights, row_pointers
-from .weighing import parts_of
 
 
 @triton.jit

@@ -43,6 +43,15 @@ FEW_COLUMNS = 512
 LARGE_BLOCK = 32  # columns in one step for classes of more rows than a program holds
 
 
+class Batch(NamedTuple):
+    """Rows of both domains and their classes."""
+
+    source: Tensor
+    source_labels: Tensor
+    target: Tensor
+    target_labels: Tensor
+
+
 class Saved(NamedTuple):
     """What the gradient needs besides the features."""
 
@@ -54,10 +63,7 @@ class Saved(NamedTuple):
 
 
 def launch_forward(
-    source: Tensor,
-    source_labels: Tensor,
-    target: Tensor,
-    target_labels: Tensor,
+    batch: Batch,
     weights: Tensor | None,
     scale: Tensor | None,
     sigmas: list[float],
@@ -67,7 +73,7 @@ def launch_forward(
     layout: Layout | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Saved]:
     """Compute loss, terms, distances and spread of `functional.alignment.Alignment`, and what the gradient needs."""
-    rows, size, device = source.shape[0] + target.shape[0], source.shape[1], source.device
+    rows, (_, size), device = len(batch.source) + len(batch.target), batch.source.shape, batch.source.device
     if layout is None:
         layout = choose_layout(rows, classes, size, processors(device))
     capacity, terms = layout.capacity, len(sigmas)
@@ -79,15 +85,15 @@ def launch_forward(
         torch.empty(2 * terms + 3 + layout.parts, classes, dtype=torch.float64, device=device),
         _floats(device, *((0,) if weights is None else (terms, classes))),
     )
-    key = _key(layout, tuple(orders), unbiased, source, source_labels, target, target_labels, weights, scale)
-    _measure(source, source_labels, target, target_labels, saved, tuple(orders), unbiased, classes, layout, key)
+    key = _key(layout, tuple(orders), unbiased, *batch, weights, scale)
+    _measure(batch, saved, tuple(orders), unbiased, classes, layout, key)
     loss, spread = _floats(device), _floats(device)
     contributions, distances = _floats(device, terms), _floats(device, terms, classes)
 
-    from . import weighing
+    from .distances import weigh
 
     launch(
-        weighing.weigh,
+        weigh,
         (1, 1, 1),
         (key, classes),
         (
@@ -123,10 +129,7 @@ def _floats(device: torch.device, *shape: int) -> Tensor:
 
 
 def _measure(
-    source: Tensor,
-    source_labels: Tensor,
-    target: Tensor,
-    target_labels: Tensor,
+    batch: Batch,
     saved: Saved,
     orders: tuple[int, ...],
     unbiased: bool,
@@ -135,8 +138,9 @@ def _measure(
     key: tuple[object, ...],
 ) -> None:
     """Find the rows of each class, multiply them and take distances from the products."""
-    from . import large, passes, rows, weighing
+    from . import distances, large, passes, rows
 
+    source, source_labels, target, target_labels = batch
     (n, size), m, strides = source.shape, target.shape[0], (source.stride(0), target.stride(0))
     if not layout.scan:
         for labels, first, count in ((source_labels, 0, n), (target_labels, n, m)):
@@ -176,7 +180,7 @@ def _measure(
         **constants,
     )
     launch(
-        weighing.distances_of_class,
+        distances.distances_of_class,
         (classes, 1, 1),
         key,
         (saved.grams, saved.slots, saved.numbers, n),

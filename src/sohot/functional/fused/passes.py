@@ -13,8 +13,8 @@ counts on the diagonal alone, where all its products are positive, unless there 
 import triton
 import triton.language as tl
 
+from .distances import gradient_matrix, members, parts_of
 from .rows import NOWHERE, centred, domain_sums, find_rows, load_rows, pieces, rounded, row_pointers
-from .weighing import gradient_matrix, members, parts_of
 
 
 @triton.jit

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from sohot.runs import RunConfig
-from sohot.runs.launching import PARENT, _ending, _environment, end_with_parent
+from sohot.runs.launching import PARENT, _environment, _failure, end_with_parent
 from sohot.training import RankLost
 from sohot.training.errors import ENDING, record_ending
 
@@ -47,7 +47,6 @@ def told(code, sentence):
 @pytest.mark.parametrize(
     ("ranks", "code", "sentence"),
     [
-        ([Rank(0, 0), Rank(1, 0)], 0, ""),
         (
             [Rank(0, 1, LOST), Rank(1, -9)],
             1,
@@ -61,10 +60,13 @@ def told(code, sentence):
     ],
 )
 def test_the_cause_is_told_and_not_what_followed_from_it(tmp_path, ranks, code, sentence):
-    ending = _ending(ranks, RunConfig(devices=2, out=tmp_path))
-    assert ending.code == code
-    assert ending.sentence.startswith(sentence)
-    assert bool(ending.sentence) == bool(code)
+    failure = _failure(ranks, RunConfig(devices=2, out=tmp_path))
+    assert failure.code == code
+    assert str(failure).startswith(sentence)
+
+
+def test_ranks_that_end_well_have_no_failure_to_tell():
+    assert _failure([Rank(0, 0), Rank(1, 0)], CONFIG) is None
 
 
 def test_a_process_leaves_its_end_to_the_one_that_started_it(tmp_path, monkeypatch):

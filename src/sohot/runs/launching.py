@@ -10,7 +10,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,7 +20,7 @@ from ..functional.plain_checks import check_choice
 from ..methods.options import flag
 from ..methods.settings import STRATEGIES
 from ..networks.device import choose_device
-from ..training.errors import ENDING
+from ..training.errors import ENDING, RanksFailed
 from ..training.run_files import checkpoint_folders
 from .config import RunConfig
 from .config_file import CONFIG, write_config
@@ -33,21 +32,17 @@ GRACE = 10.0
 """Seconds that the other ranks have to end by themselves once one has failed."""
 
 
-@dataclass(frozen=True)
-class Ending:
-    """How a run of several processes ended: its exit code, and the sentence for it (empty if all went well)."""
-
-    code: int
-    sentence: str
-
-
 def needs_launch(config: RunConfig) -> bool:
     """Tell whether a run needs processes that nobody has started yet."""
     return config.devices * config.num_nodes > 1 and "TORCHELASTIC_RUN_ID" not in os.environ
 
 
-def launch(config: RunConfig) -> Ending:
-    """Run `sohot fit` once for each device of this machine and wait for the end."""
+def launch(config: RunConfig) -> None:
+    """Run `sohot fit` once for each device of this machine and wait for the end.
+
+    Raises:
+        RanksFailed: One of the processes has failed.
+    """
     check_choice(config.strategy, STRATEGIES, "--strategy")
     if config.out is None:
         raise ValueError("--out is missing: give a folder for the run")
@@ -66,7 +61,8 @@ def launch(config: RunConfig) -> Ending:
             for rank in ranks:
                 rank.process.kill()
                 rank.process.wait()
-        return _ending(ranks, config)
+        if failure := _failure(ranks, config):
+            raise failure
 
 
 def end_with_parent() -> None:
@@ -160,25 +156,26 @@ def _watch(ranks: list[_Rank]) -> None:
         time.sleep(0.05)
 
 
-def _ending(ranks: list[_Rank], config: RunConfig) -> Ending:
+def _failure(ranks: list[_Rank], config: RunConfig) -> RanksFailed | None:
+    """Tell the cause, not what followed from it; None if all went well."""
     failed = [rank for rank in ranks if rank.failed]
     if not failed:
-        return Ending(0, "")
+        return None
     by_signal = [rank for rank in failed if rank.process.returncode < 0 and not rank.stopped]
     told = {rank.number: rank.ending() for rank in failed}
     cause = [rank for rank in failed if told[rank.number] and not told[rank.number]["lost"]]
     if by_signal:
         name = signal.Signals(-by_signal[0].process.returncode).name
-        return Ending(1, f"rank {by_signal[0].number} died of {name}{_resume(config)}")
+        return RanksFailed(1, f"rank {by_signal[0].number} died of {name}{_resume(config)}")
     if cause:
         found = told[cause[0].number]
         whose = "" if cause[0].number == 0 or not found["sentence"] else f"rank {cause[0].number}: "
-        return Ending(found["code"], f"{whose}{found['sentence']}")
+        return RanksFailed(found["code"], f"{whose}{found['sentence']}")
     silent = [rank for rank in failed if not told[rank.number] and not rank.stopped]
     if silent:
         code, last = silent[0].process.returncode, silent[0].last_words()
-        return Ending(1, f"rank {silent[0].number} ended with exit code {code} ({last}){_resume(config)}")
-    return Ending(1, f"rank {failed[0].number} has lost the connection to another rank{_resume(config)}")
+        return RanksFailed(1, f"rank {silent[0].number} ended with exit code {code} ({last}){_resume(config)}")
+    return RanksFailed(1, f"rank {failed[0].number} has lost the connection to another rank{_resume(config)}")
 
 
 def _resume(config: RunConfig) -> str:

@@ -15,7 +15,7 @@ from ..networks.device import choose_device
 from ..networks.model import TwoStreams
 from ..networks.registry import find_builder
 from ..selection.choice import Choice
-from ..training.errors import ChangedRun, RanksFailed
+from ..training.errors import ChangedRun
 from ..training.ranks import Ranks, make_fabric
 from ..training.run_folder import require_same
 from .building import describe_model
@@ -82,8 +82,7 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
     if is_auto(config):
         require_one_device(config)
     if needs_launch(config):
-        if (ending := launch(config)).code:
-            raise RanksFailed(ending.code, ending.sentence)
+        launch(config)
         return {}
     end_with_parent()
     if config.threads is not None:

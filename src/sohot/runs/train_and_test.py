@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
 from ..data.labelled import LabelledImages
 from ..data.loading import ImageInputs
@@ -103,7 +103,7 @@ def train_and_test(
             says what must not change when the run is resumed. The run is then kept in `config.out`. None: nothing is
             kept.
         steps: Gives what watches the steps, for the time of the training.
-        progress: Told how many images were read for the test.
+        progress: Told how many images are tested.
 
     Raises:
         Diverged: The loss is no number, or far above its first value.
@@ -194,35 +194,19 @@ def evaluate_on(
         model: The trained streams.
         images: Images with their classes, in the numbers the model was trained with.
         workers: Threads that read images.
-        progress: Told how many images were read.
+        progress: Told how many images are tested.
         outputs: What the target's trunk gives for the images, where that is at hand; None to read them.
 
     Returns:
         Accuracies with their 95 % intervals and the confusion matrix.
     """
     if outputs is None:
-        read = WatchedImages(ImageInputs(images, model.inputs["target"], workers), progress)
-        logits = predict_logits(model, read, batch_size=IMAGE_BATCH)
+        told = None if progress is None else partial(progress, "testing")
+        read = ImageInputs(images, model.inputs["target"], workers)
+        logits = predict_logits(model, read, batch_size=IMAGE_BATCH, progress=told)
     else:
         logits = predict_logits(model, outputs, batch_size=OUTPUT_BATCH, from_trunk=True)
     return evaluate(logits, torch.tensor(images.labels), images.classes)
-
-
-class WatchedImages:
-    """Images that tell how many of them were read."""
-
-    def __init__(self, inputs: ImageInputs, progress: Progress | None) -> None:
-        self.inputs, self.progress, self.done = inputs, progress, 0
-
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def batch(self, rows: Tensor) -> Tensor:
-        """Read some rows."""
-        self.done += len(rows)
-        if self.progress is not None:
-            self.progress("testing", self.done, len(self))
-        return self.inputs.batch(rows)
 
 
 def _test_outputs(

@@ -1,6 +1,6 @@
 """How good predictions are: logits over many rows, accuracies, their interval, and who is taken for whom."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -94,7 +94,14 @@ def _summarise(confusion: list[list[int]], names: list[str]) -> Evaluation:
 
 
 @torch.inference_mode()
-def predict_logits(model: nn.Module, inputs: Inputs, *, batch_size: int = 256, from_trunk: bool = False) -> Tensor:
+def predict_logits(
+    model: nn.Module,
+    inputs: Inputs,
+    *,
+    batch_size: int = 256,
+    from_trunk: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Tensor:
     """Classify rows by the target stream and its classifier alone.
 
     Args:
@@ -102,6 +109,7 @@ def predict_logits(model: nn.Module, inputs: Inputs, *, batch_size: int = 256, f
         inputs: The rows.
         batch_size: Rows at a time.
         from_trunk: The inputs are outputs of the frozen trunk, not images.
+        progress: Told how many rows are classified, and of how many.
 
     Returns:
         Logits of shape (rows, classes), float32 on the CPU.
@@ -114,9 +122,12 @@ def predict_logits(model: nn.Module, inputs: Inputs, *, batch_size: int = 256, f
     try:
         logits = []
         for first in range(0, len(inputs), batch_size):
-            batch = inputs.batch(torch.arange(first, min(first + batch_size, len(inputs)))).to(like.device, like.dtype)
+            last = min(first + batch_size, len(inputs))
+            batch = inputs.batch(torch.arange(first, last)).to(like.device, like.dtype)
             found = model(None, batch, from_trunk=from_trunk).target_logits
             logits.append(found.float().cpu())
+            if progress is not None:
+                progress(last, len(inputs))
     finally:
         model.train(training)
     if not logits:

@@ -10,6 +10,7 @@ from ..networks.device import choose_device
 from ..runs.building import OPTIONS, START, build_model
 from ..runs.run_data import Progress
 from ..runs.trunk_folder import TrunkFolder, fill_folders
+from ..runs.trunk_store import TrunkStore
 from .cell import Cell
 from .cell_training import FEATURES, Workplace, config_of, draw_split
 
@@ -68,11 +69,8 @@ def _network(cell: Cell, num_classes: int) -> str:
 
 def _trunks(cell: Cell, num_classes: int, where: Workplace) -> dict[str, TrunkFolder]:
     model = build_model(config_of(cell, cell.settings, where), num_classes)
-    folder = where.out / FEATURES
-    found = {"target": TrunkFolder(folder, model.trunk("target"), model.inputs["target"])}
-    one = model.trunk("source") is model.trunk("target")
-    source = found["target"] if one else TrunkFolder(folder, model.trunk("source"), model.inputs["source"])
-    return {**found, "source": source}
+    store = TrunkStore(where.out / FEATURES)
+    return {domain: store.folder(model, domain) for domain in ("target", "source")}
 
 
 def shown_sides(cell: Cell) -> list[tuple[str, str]]:

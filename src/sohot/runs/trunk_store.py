@@ -97,18 +97,22 @@ class TrunkStore:
 
     def shared(self, config: RunConfig, model: TwoStreams, domain: str, images: LabelledImages) -> Inputs:
         """Give the inputs of images out of the grid's folder; what is not there is computed in memory, with a note."""
+        folder = self.folder(model, domain)
+        found = folder.inputs(images)
+        if found is not None:
+            return found
+        name = folder.folder.parent.name
+        self.notes = [f"outputs of the frozen layers were not in {name}/ and were computed for this cell alone"]
+        return trunk_outputs(config, model, domain, images, "memory")
+
+    def folder(self, model: TwoStreams, domain: str) -> TrunkFolder:
+        """Give the folder in which the cells of a grid share the outputs of a domain's trunk."""
         if self.root is None:
             raise ValueError("this store has no folder that cells share")
         trunk = model.trunk(domain)
         if id(trunk) not in self._folders:
             self._folders[id(trunk)] = TrunkFolder(self.root, trunk, model.inputs[domain])
-        found = self._folders[id(trunk)].inputs(images)
-        if found is not None:
-            return found
-        self.notes = [
-            f"outputs of the frozen layers were not in {self.root.name}/ and were computed for this cell alone"
-        ]
-        return trunk_outputs(config, model, domain, images, "memory")
+        return self._folders[id(trunk)]
 
 
 def choose_cache(config: RunConfig, model: TwoStreams, rows: int) -> str:

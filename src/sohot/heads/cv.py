@@ -20,7 +20,7 @@ from .fit import fit_stack
 from .problem import FeatureProblem, make_problem
 from .result import StackedFit
 
-Grid = Mapping[str, Sequence[Any]]
+ParamGrid = Mapping[str, Sequence[Any]]
 _DEFAULTS = SoHoTClassifier().get_params()
 
 
@@ -62,7 +62,7 @@ class SoHoTClassifierCV(FeatureClassifier):
     def __init__(
         self,
         base: SoHoTClassifier | None = None,
-        candidates: Grid | Sequence[Grid] | None = None,
+        candidates: ParamGrid | Sequence[ParamGrid] | None = None,
         *,
         folds: int | None = None,
     ) -> None:
@@ -124,7 +124,9 @@ class SoHoTClassifierCV(FeatureClassifier):
             raise ValueError("every candidate diverged: lower lr, sigma1, sigma2 or loss_weight") from None
 
 
-def make_candidates(base: SoHoTClassifier, grid: Grid | Sequence[Grid] | None) -> list[Candidate[HeadSettings]]:
+def make_candidates(
+    base: SoHoTClassifier, grid: ParamGrid | Sequence[ParamGrid] | None
+) -> list[Candidate[HeadSettings]]:
     """Spell the candidates out.
 
     Args:
@@ -140,7 +142,7 @@ def make_candidates(base: SoHoTClassifier, grid: Grid | Sequence[Grid] | None) -
         [{'method': 's+t'}, {'method': 'so', 'sigma1': 0.1}, {'method': 'so', 'sigma1': 1.0}]
     """
     known = base.get_params(deep=False)
-    given: Grid | Sequence[Grid] = CLASSIFIER_GRIDS if grid is None else grid
+    given: ParamGrid | Sequence[ParamGrid] = CLASSIFIER_GRIDS if grid is None else grid
     grids = [given] if isinstance(given, Mapping) else list(given)
     for name in (name for one in grids for name in one):
         if name not in known or name in ("device", "random_state"):

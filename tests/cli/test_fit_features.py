@@ -10,7 +10,7 @@ from command_line import Ended
 from two_domains import two_domains
 
 from sohot import SoHoTClassifier
-from sohot.heads.feature_file import FeatureSet, write_features
+from sohot.heads.feature_set import FeatureSet, write_features
 from sohot.methods import OTHER_NAMES
 
 DATA = two_domains(shots=8)

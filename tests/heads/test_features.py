@@ -10,8 +10,7 @@ from command_line import make_domains
 
 from sohot.data import load_batch, scan_folder, take_shots
 from sohot.heads.extraction import extract, find_domains
-from sohot.heads.feature_file import FeatureSet, read_features, write_features
-from sohot.heads.feature_split import split_features, with_classes
+from sohot.heads.feature_set import FeatureSet, read_features, split_features, with_classes, write_features
 from sohot.networks import create_backbone
 
 

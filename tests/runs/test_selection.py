@@ -15,7 +15,7 @@ from sohot.runs.selection import for_both, make_folds
 from sohot.training import ChangedRun, Interrupted
 
 FEW = {"s+t": {"method": "s+t"}, "quick": {"method": "s+t", "lr": 0.05}, "so": {"method": "so"}}
-LIST = "sohot.runs.candidates.AUTO_CANDIDATES"
+LIST = "sohot.runs.auto.AUTO_CANDIDATES"
 
 
 @pytest.fixture(autouse=True)

@@ -6,13 +6,12 @@ from typing import Any, get_type_hints
 
 from ..data.names import printable
 from ..heads.extraction import extract, find_domains
-from ..heads.feature_file import FeatureSet, read_features, write_features
-from ..heads.feature_split import split_features
+from ..heads.feature_set import FeatureSet, read_features, split_features, write_features
 from ..methods.options import convert
 from ..methods.settings import HeadSettings
 from ..networks.device import choose_device
 from ..networks.registry import create_backbone, find_builder
-from ..runs.candidates import AUTO
+from ..runs.auto import AUTO
 from ..runs.feature_run import fit_features, require_new_folder
 from ..runs.predictions import require_writable
 from ..training.randomness import reproducible

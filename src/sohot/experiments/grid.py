@@ -14,7 +14,7 @@ from ..data.datasets.registry import dataset_names
 from ..data.protocols.registry import PROTOCOLS
 from ..functional.plain_checks import check_choice
 from ..methods.registry import method
-from ..runs.candidates import AUTO
+from ..runs.auto import AUTO
 from ..runs.presets import PAPER
 from .grid_keys import check_head, check_settings, check_values, draw_names, refuse_unknown
 

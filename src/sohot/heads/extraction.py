@@ -22,7 +22,7 @@ from ..data.walk import LeftOut
 from ..data.workers import default_workers
 from ..networks.backbone import Backbone
 from ..networks.trunk_cache import cache_trunk, trunk_key
-from .feature_file import FeatureSet
+from .feature_set import FeatureSet
 
 BATCH = 32
 """Images that pass the network together."""

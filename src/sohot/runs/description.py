@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..methods.options import flag
 from ..training.run_files import checkpoint_folders, read_description
+from .auto import SELECTION
 from .config import RunConfig
 from .config_file import CONFIG, DESCRIPTION, read_config
-from .selection_file import SELECTION
 
 
 def describe_run(folder: Path) -> dict[str, Any]:

@@ -11,10 +11,9 @@ import torch
 from .._files import write_json
 from ..heads.classifier import SoHoTClassifier
 from ..heads.cv import SoHoTClassifierCV
-from ..heads.feature_file import FeatureSet
-from ..heads.feature_split import FeatureSplit
+from ..heads.feature_set import FeatureSet, FeatureSplit
 from ..training.evaluation import evaluate
-from .candidates import AUTO
+from .auto import AUTO
 from .description import REPORT
 from .predictions import Prediction, write_predictions
 

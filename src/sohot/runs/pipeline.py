@@ -18,8 +18,8 @@ from ..selection.choice import Choice
 from ..training.errors import ChangedRun
 from ..training.ranks import Ranks, make_fabric
 from ..training.run_folder import require_same
+from .auto import SELECTION, auto_candidates, is_auto, recall_choice
 from .building import describe_model
-from .candidates import auto_candidates, is_auto
 from .config import RunConfig
 from .config_file import CONFIG, DESCRIPTION, write_config
 from .description import REPORT, make_report
@@ -27,7 +27,6 @@ from .launching import end_with_parent, launch, needs_launch
 from .presets import explain_paper, is_paper, resolve_paper
 from .run_data import Progress, RunData, add_test, digest_names, gather, gather_training
 from .selection import asked_options, describe_data, for_both, require_one_device, result_options, select
-from .selection_file import SELECTION, recall_choice
 from .train_and_test import StepWatcher, train_and_test
 from .trunk_store import TrunkStore, cache_folder
 

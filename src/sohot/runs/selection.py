@@ -16,10 +16,9 @@ from ..selection.folds import MOST_FOLDS, Fold, TooFewShots
 from ..training.errors import ChangedRun, Interrupted, TrainingError
 from ..training.ranks import Ranks
 from ..training.run_files import lock_folder
-from .candidates import AUTO, auto_candidates
+from .auto import AUTO, SelectionFile, auto_candidates
 from .config import RESULT_OPTIONS, RunConfig
 from .run_data import Progress, RunData, digest_names
-from .selection_file import SelectionFile
 from .train_and_test import train_fold
 from .trunk_store import TrunkStore
 

@@ -1,17 +1,70 @@
-"""`selection.json` in a run's folder: which trainings of a selection are done, so that a killed one goes on."""
+"""`--method auto` without torch: what it chooses among, and the file that keeps what has been tried."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from .._files import write_json
+from ..selection.candidates import Candidate, distinct
 from ..selection.choice import Choice, FoldScore
+from ..selection.spaces import AUTO_CANDIDATES
 from ..training.errors import ChangedRun
 from ..training.run_files import differences
+from .config import RunConfig
 
+AUTO = "auto"
+"""The method that stands for choosing one of `AUTO_CANDIDATES`."""
 SELECTION = "selection.json"
+"""The file in a run's folder; a killed selection goes on where it says."""
 _FORMAT = 1
+
+
+def is_auto(config: RunConfig) -> bool:
+    """Tell whether a configuration leaves the choice of the method to us.
+
+    >>> is_auto(RunConfig(method="AUTO")), is_auto(RunConfig())
+    (True, False)
+    """
+    return config.method.strip().lower() == AUTO
+
+
+def auto_candidates(config: RunConfig, given: Collection[str] | None = None) -> list[Candidate[RunConfig]]:
+    """Spell the candidates out.
+
+    Args:
+        config: What all of them share.
+        given: Names of the options that were given and win over the candidates' own; None for those that differ from
+            the defaults.
+
+    Returns:
+        The candidates; of two whose configurations come out equal the first alone.
+
+    Raises:
+        ValueError: An option cannot be had with one of the candidates.
+
+    Example:
+        >>> [one.name for one in auto_candidates(RunConfig(method="auto"))]
+        ['s+t', 'gentle s+t', 'means', 'm', 'so', 'ccsa']
+        >>> [one.name for one in auto_candidates(RunConfig(method="auto", lr=0.01))]
+        ['s+t', 'means', 'm', 'so', 'ccsa']
+    """
+    kept = set(config.changed() if given is None else given) - {"method"}
+    found = []
+    for name, options in AUTO_CANDIDATES.items():
+        own = {key: value for key, value in options.items() if key not in kept}
+        found.append(Candidate(name, options, _fitting(replace(config, **own))))
+    return distinct(found)
+
+
+def _fitting(config: RunConfig) -> RunConfig:
+    """Take away what speaks of orders from a method that aligns none: it is meant for the others."""
+    if not replace(config, orders=None, sigma1=RunConfig.sigma1).settings().resolved_method().aligns:
+        several = isinstance(config.sigma1, tuple)
+        config = replace(config, orders=None, sigma1=RunConfig.sigma1 if several else config.sigma1)
+    config.settings()  # says what is wrong before there is any work
+    return config
 
 
 class SelectionFile:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sohot.methods import method
 from sohot.runs import RunConfig
-from sohot.runs.candidates import auto_candidates
+from sohot.runs.auto import auto_candidates
 from sohot.selection.spaces import AUTO_CANDIDATES
 
 AUTO = RunConfig(method="auto", shots=3)

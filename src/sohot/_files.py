@@ -1,9 +1,20 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, as bytes, JSON or TOML, and folders that one process holds."""
 
 import json
 import os
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+
+import tomli_w
+from filelock import FileLock, Timeout
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore] # what became tomllib
 
 
 def write_bytes(file: Path, content: bytes) -> None:
@@ -34,6 +45,35 @@ def write_json(file: Path, value: Any) -> None:
 def to_json(value: Any) -> bytes:
     """Give JSON as it is stored: indented where people read it, without NaN."""
     return (json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Read TOML; a text that is none raises ValueError."""
+    content: dict[str, Any] = tomllib.loads(text)
+    return content
+
+
+def write_toml(file: Path, content: Mapping[str, Any], heading: str) -> None:
+    """Write TOML atomically, below a comment on the first line."""
+    write_atomically(file, f"# {heading}\n{tomli_w.dumps(content)}".encode())
+
+
+def lock_folder(folder: Path) -> ExitStack:
+    """Keep a folder for this process until what is returned is closed or the process ends, however it ends.
+
+    Raises:
+        BlockingIOError: Another process has it.
+    """
+    lock = FileLock(folder / ".lock", thread_local=False, fallback_to_soft=False)
+    held = ExitStack()
+    try:
+        lock.acquire(blocking=False)
+        held.callback(lock.release)
+    except Timeout as error:
+        raise BlockingIOError(f"{folder} is in use by another process") from error
+    except OSError:  # a file system without locks
+        pass
+    return held
 
 
 def sync_folder(folder: Path) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import psutil
+
 
 @dataclass(frozen=True)
 class Runner:
@@ -50,21 +52,11 @@ def _began(pid: int) -> str | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
-        return _lives(pid) if not Path("/proc/self/stat").exists() else None
+        return None if Path("/proc/self/stat").exists() or not psutil.pid_exists(pid) else ""
     except OSError:
         return ""
     state, *rest = stat.rpartition(")")[2].split()  # the name before it may hold anything
     return None if state in "ZX" else rest[18]
-
-
-def _lives(pid: int) -> str | None:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except OSError:
-        pass
-    return ""
 
 
 @cache

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sohot._files import write_toml
 from sohot.methods import FitSettings
 from sohot.runs.config import RunConfig, known_key
-from sohot.runs.config_file import read_config, write_config
+from sohot.runs.config_file import read_config
 from sohot.runs.description import command
 
 # What a path may hold: no control characters but DEL and the tab, no surrogates, no NUL.
@@ -20,7 +21,7 @@ texts = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_character
 def test_what_is_stored_is_what_is_read(tmp_path_factory, name, sigma2, orders, leave_out):
     config = RunConfig(source=Path("/") / name, sigma2=sigma2, orders=tuple(orders), leave_out=leave_out)
     file = tmp_path_factory.mktemp("config") / "config.toml"
-    write_config(file, config.stored(), "heading")
+    write_toml(file, config.stored(), "heading")
     assert RunConfig.from_values(read_config(file)) == config
 
 

@@ -1,7 +1,5 @@
 """A grid: data set × shifts × splits × methods × settings, declared in a short TOML file."""
 
-import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -9,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from .._files import write_atomically
+from .._files import parse_toml, write_toml
 from ..data.datasets.registry import dataset_names
 from ..data.protocols.registry import PROTOCOLS
 from ..functional.plain_checks import check_choice
@@ -17,11 +15,6 @@ from ..methods.registry import method
 from ..runs.auto import AUTO
 from ..runs.presets import PAPER
 from .grid_keys import check_head, check_settings, check_values, draw_names, refuse_unknown
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore] # what became tomllib
 
 COMPLEXITY = "complexity"
 """Name of the one experiment that is no grid."""
@@ -206,7 +199,7 @@ def read_grid(name_or_file: str | Path) -> Grid:
 
 def _parse(text: str, name: str, where: str) -> Grid:
     try:
-        content = tomllib.loads(text)
+        content = parse_toml(text)
     except ValueError as error:
         raise ValueError(f"{where} is not TOML: {error}") from None
     try:
@@ -297,26 +290,9 @@ def _unique(values: Iterable[Any], name: str, *, empty: bool = False) -> tuple[A
 
 def write_grid(grid: Grid, file: Path) -> None:
     """Write a grid as TOML that `read_grid` reads back."""
-    lines = [f"# Repeat with: sohot experiment {file.name} --data ROOT"]
-    tables = {"settings", "vary", "space", "data", "frozen", "frozen_space"}
-    for one in fields(grid):
-        value = getattr(grid, one.name)
-        if one.name not in (*tables, _METHODS, _SHIFTS) and value not in (None, ()):
-            lines.append(f"{one.name} = {_value(value)}")
-    named = {name: getattr(grid, name) for name in sorted(tables)}
-    named |= {f"method.{_value(name)}": table for name, table in grid.method_settings.items()}
-    named |= {
-        f"method.{_value(name)}.shift": {_value(shift): table for shift, table in tables.items()}
-        for name, tables in grid.shift_settings.items()
-    }
-    for name, table in named.items():
-        if table:
-            lines += ["", f"[{name}]", *(f"{key} = {_value(value)}" for key, value in table.items())]
-    write_atomically(file, ("\n".join(lines) + "\n").encode())
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
-    # What json writes for texts, numbers, truth values and lists of them is TOML, but for one control character.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    content = {part.name: getattr(grid, part.name) for part in fields(grid) if part.name not in (_METHODS, _SHIFTS)}
+    methods = {name: dict(table) for name, table in grid.method_settings.items()}
+    for name, by_shift in grid.shift_settings.items():
+        methods.setdefault(name, {})["shift"] = by_shift
+    said = {name: value for name, value in {**content, "method": methods}.items() if value not in (None, (), {})}
+    write_toml(file, said, f"Repeat with: sohot experiment {file.name} --data ROOT")

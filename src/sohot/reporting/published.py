@@ -1,19 +1,14 @@
 """Published accuracies, to print beside one's own; averages are recomputed where the print does not fit its numbers."""
 
 import statistics
-import sys
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePath
 from typing import Any
 
+from .._files import parse_toml
 from ..functional.plain_checks import check_choice
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore] # what became tomllib
 
 AVERAGE = "average"
 """In place of a shift: the average over the shifts."""
@@ -153,5 +148,4 @@ def _entry(name: str) -> dict[str, Any]:
 
 @cache
 def _content() -> dict[str, Any]:
-    content: dict[str, Any] = tomllib.loads(files(__package__).joinpath("published.toml").read_text(encoding="utf-8"))
-    return content
+    return parse_toml(files(__package__).joinpath("published.toml").read_text(encoding="utf-8"))

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from .._files import write_toml
 from ..functional.plain_checks import check_choice
 from ..methods.options import flag
 from ..methods.settings import STRATEGIES
@@ -23,7 +24,7 @@ from ..networks.device import choose_device
 from ..training.errors import ENDING, RanksFailed
 from ..training.run_files import checkpoint_folders
 from .config import RunConfig
-from .config_file import CONFIG, write_config
+from .config_file import CONFIG
 
 PARENT = "SOHOT_PARENT"
 """Environment of a process that was started here: who started it."""
@@ -52,7 +53,7 @@ def launch(config: RunConfig) -> None:
         raise ValueError(f"--devices {config.devices}: this machine has {there} of the kind {kind}")
     shared = _environment(config)
     with tempfile.TemporaryDirectory(prefix="sohot-ranks-") as folder:
-        write_config(Path(folder) / CONFIG, config.stored(), "What all ranks do.")
+        write_toml(Path(folder) / CONFIG, config.stored(), "What all ranks do.")
         ranks = [_Rank(config, shared, number, Path(folder)) for number in range(config.devices)]
         try:
             with _Forwarded(ranks):

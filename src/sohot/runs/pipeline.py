@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .._files import write_json
+from .._files import write_json, write_toml
 from ..methods.settings import FitSettings
 from ..networks.device import choose_device
 from ..networks.model import TwoStreams
@@ -21,7 +21,7 @@ from ..training.run_folder import require_same
 from .auto import SELECTION, auto_candidates, is_auto, recall_choice
 from .building import describe_model
 from .config import RunConfig
-from .config_file import CONFIG, DESCRIPTION, write_config
+from .config_file import CONFIG, DESCRIPTION
 from .description import REPORT, make_report
 from .launching import end_with_parent, launch, needs_launch
 from .presets import explain_paper, is_paper, resolve_paper
@@ -169,7 +169,7 @@ def _prepare(out: Path, config: RunConfig, settings: FitSettings, identity: dict
 
 def _write_config(out: Path, values: dict[str, Any]) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    write_config(out / CONFIG, values, f"Repeat with: sohot fit --config {CONFIG} --out NEW_FOLDER")
+    write_toml(out / CONFIG, values, f"Repeat with: sohot fit --config {CONFIG} --out NEW_FOLDER")
 
 
 def _identity(config: RunConfig, model: TwoStreams, data: RunData) -> dict[str, Any]:

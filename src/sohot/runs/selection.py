@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from .._files import lock_folder
 from ..data.protocols.cross_validation import few_shot_rows
 from ..selection.choice import AllFailed, Choice, FoldScore, choose, score_each
 from ..selection.folds import MOST_FOLDS, Fold, TooFewShots
 from ..training.errors import ChangedRun, Interrupted, TrainingError
 from ..training.ranks import Ranks
-from ..training.run_files import lock_folder
 from .auto import AUTO, SelectionFile, auto_candidates
 from .config import RESULT_OPTIONS, RunConfig
 from .run_data import Progress, RunData, digest_names
@@ -164,8 +164,5 @@ def _held(out: Path) -> Iterator[None]:
         lock = lock_folder(out)
     except BlockingIOError:
         raise ChangedRun(f"--out {out} is in use by another process that works in it") from None
-    try:
+    with lock:
         yield
-    finally:
-        if lock is not None:
-            lock.close()

@@ -4,20 +4,19 @@ import json
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 import torch
 from torch import Tensor, nn
 
-from .._files import write_json
+from .._files import lock_folder, write_json
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages
 from ..data.loading import iter_batches
 from ..networks.trunk_cache import cache_trunk, open_cache, output_bytes, trunk_key
-from ..training.run_files import lock_folder
 from .run_data import Progress
 
 CHUNK = 256
@@ -195,21 +194,17 @@ def fill_folders(
     if not any(folder.missing(images) for folder, images in lists):
         return 0
     root.mkdir(parents=True, exist_ok=True)
-    lock = _lock(root, progress)
-    try:
+    with _lock(root, progress):
         for folder, _ in lists:
             folder.refresh()  # another runner may have computed some meanwhile
         counts = [len(folder.missing(images)) for folder, images in lists]
         _require_room(root, [(folder, count) for (folder, _), count in zip(lists, counts, strict=True) if count])
         for folder, images in lists:
             folder.add(images, device, workers, progress)
-    finally:
-        if lock is not None:
-            lock.close()
     return sum(counts)
 
 
-def _lock(root: Path, progress: Progress | None) -> BinaryIO | None:
+def _lock(root: Path, progress: Progress | None) -> ExitStack:
     while True:
         try:
             return lock_folder(root)

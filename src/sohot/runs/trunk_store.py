@@ -4,12 +4,12 @@ Outputs lie on the device, in memory, in a file beside the run, or in a folder t
 every step sees other pictures (--augment), or nothing is to be kept, the store gives the images themselves.
 """
 
-import os
 import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import psutil
 import torch
 from torch import Tensor
 
@@ -211,17 +211,7 @@ def image_inputs(config: RunConfig, spec: InputSpec, images: LabelledImages) -> 
 
 def _free_memory() -> float:
     """Estimate the memory that is free, in bytes."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as stream:
-            for line in stream:
-                if line.startswith("MemAvailable:"):
-                    return float(line.split()[1]) * 1024
-    except OSError:
-        pass
-    names = getattr(os, "sysconf_names", {})
-    if "SC_PHYS_PAGES" in names:  # half of it may be in use
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
-    return 4.0 * 2**30
+    return float(psutil.virtual_memory().available)
 
 
 def _network(config: RunConfig) -> Key:

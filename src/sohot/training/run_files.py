@@ -1,48 +1,14 @@
-"""Files of a run, without torch: held by one process, whole or not there, and what they tell without tensors."""
+"""Files of a run, without torch: what is there, and what they tell without tensors."""
 
-import importlib
 import json
 import os
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from .._files import sync_folder, to_json, write_atomically, write_bytes, write_json
 from .errors import CorruptCheckpoint, OtherVersion
-
-__all__ = [
-    "lock_folder",
-    "remove_folder",
-    "remove_leftovers",
-    "sync_folder",
-    "to_json",
-    "write_atomically",
-    "write_bytes",
-    "write_json",
-]
-
-
-def lock_folder(folder: Path) -> BinaryIO | None:
-    """Keep a folder for this process until the file returned is closed or the process ends, however it ends.
-
-    Raises:
-        BlockingIOError: Another process has it.
-    """
-    if os.name != "posix":
-        return None
-    fcntl = importlib.import_module("fcntl")
-    file = open(folder / ".lock", "wb")  # noqa: SIM115 - open as long as the lock is held
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise
-    except OSError:  # a file system without locks
-        file.close()
-        return None
-    return file
 
 
 def remove_folder(folder: Path) -> None:

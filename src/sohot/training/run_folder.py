@@ -3,15 +3,16 @@
 import json
 import platform
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 
-from .._files import write_json
+from .._files import lock_folder, write_json
 from .checkpoint import Checkpoint, Tensors, latest_checkpoint, save_checkpoint
 from .errors import ChangedRun, CheckpointError
-from .run_files import FORMAT, checkpoint_folders, differences, lock_folder, read_description, remove_leftovers
+from .run_files import FORMAT, checkpoint_folders, differences, read_description, remove_leftovers
 
 _COMPARED = ("settings", "data", "model", "config")
 
@@ -31,7 +32,7 @@ class RunFolder:
         self.keep = keep
         self._identity = json.loads(json.dumps(identity))
         self._resume = resume
-        self._lock: BinaryIO | None = None
+        self._lock = ExitStack()
 
     @property
     def checkpoints(self) -> Path:
@@ -62,8 +63,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Let others use the folder."""
-        if self._lock is not None:
-            self._lock.close()
+        self._lock.close()
 
     def save(self, step: int, tensors: Tensors, state: Mapping[str, Any]) -> Path:
         """Write a checkpoint of this run."""

@@ -12,11 +12,10 @@ from torch import Tensor
 from sohot.methods import FitSettings
 from sohot.networks import Backbone, TwoStreams, create_backbone
 from sohot.training import Inputs, TensorInputs
-from sohot.training.compiling import compiled
 from sohot.training.inputs import Domain, WholeSet
 from sohot.training.randomness import reproducible
 from sohot.training.ranks import make_fabric
-from sohot.training.trainer import Trainer
+from sohot.training.trainer import Trainer, compiled
 
 CLASSES, SOURCE, TARGET, SIDE = 31, 5, 3, 224
 ROWS = CLASSES * (SOURCE + TARGET)

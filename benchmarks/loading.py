@@ -27,10 +27,10 @@ from torch import nn
 from trunk_cache import make_images
 
 from sohot.data import AugmentedImages, InputSpec, LabelledImages, iter_batches
+from sohot.data.crops import fit_image
 from sohot.data.datasets import open_dataset
 from sohot.data.protocols import paper_split
 from sohot.data.readers import read_item
-from sohot.data.transforms import fit_image
 from sohot.networks.trunk_cache import cache_trunk
 
 RESULTS = Path(__file__).parent / "results" / "loading-cpu.md"

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import sohot
-from sohot.networks.freezing import FrozenTrunk
+from sohot.networks.trunk_and_tail import FrozenTrunk
 
 COLOURS = {"blue": (20, 20, 180), "green": (20, 180, 20), "red": (180, 20, 20)}
 QUICK = ("--backbone", "small-cnn", "--image-size", "16", "--device", "cpu", "--loggers", "none")

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 from sohot.cli import main
 from sohot.runs import RunConfig
-from sohot.runs.launching import launch, needs_launch
+from sohot.runs.launcher import launch, needs_launch
 from sohot.training import load_run
 
 RANKS = ("--devices", "2", "--strategy", "ddp")

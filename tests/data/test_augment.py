@@ -8,9 +8,8 @@ from PIL import Image
 
 from sohot.data import AugmentedImages, InputSpec, LabelledImages, UnreadableImage
 from sohot.data import augment as module
-from sohot.data.crops import draw_crops, random_crop
+from sohot.data.crops import draw_crops, random_crop, to_tensor
 from sohot.data.readers import read_item
-from sohot.data.transforms import to_tensor
 
 SPEC = InputSpec(size=8, mean=(0.5,) * 3, std=(0.5,) * 3, resize=9)
 GREY = InputSpec(size=8, mean=(0.5,), std=(0.5,), resize=9)

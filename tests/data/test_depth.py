@@ -8,7 +8,7 @@ from official_sets import write_depth, write_picture
 from PIL import Image
 
 from sohot.data.decode import UnreadableImage
-from sohot.data.depth import colourise, fill_holes, read_depth, scale_depth
+from sohot.data.readers import colourise, fill_holes, read_depth, scale_depth
 
 depths = st.lists(st.lists(st.integers(0, 65535), min_size=3, max_size=3), min_size=1, max_size=4).map(
     lambda rows: np.array(rows, dtype=np.uint16)

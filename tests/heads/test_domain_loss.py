@@ -17,7 +17,7 @@ from sohot.heads.network import of_network
 from sohot.heads.optimizer import FlatParameters, StackedOptimizer
 from sohot.methods import OTHER_NAMES, FitSettings, HeadSettings, method
 from sohot.training.alignments import make_alignment
-from sohot.training.optimization import learning_rate_factor
+from sohot.training.optimizer import learning_rate_factor
 
 LOSSES = ("variance", "ccsa", "dsne", "dage", "supcon")
 SCALED = ("variance", "ccsa", "dsne")

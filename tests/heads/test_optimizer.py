@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from sohot.heads.optimizer import FlatParameters, StackedOptimizer
 from sohot.methods import HeadSettings
-from sohot.training.optimization import learning_rate_factor
+from sohot.training.optimizer import learning_rate_factor
 
 NAMES = ("target.map", "target.classifier", "zeta")
 

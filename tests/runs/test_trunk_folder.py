@@ -9,7 +9,7 @@ from experiment_work import InlineEngine, small_grid, write_domains
 from sohot.data import InputSpec
 from sohot.data.datasets import open_dataset
 from sohot.experiments.running import plan_grid, run_grid
-from sohot.networks.freezing import FrozenTrunk
+from sohot.networks.trunk_and_tail import FrozenTrunk
 from sohot.runs import trunk_folder as module
 from sohot.runs.trunk_folder import TrunkFolder, fill_folders, join_images
 
@@ -48,7 +48,7 @@ def test_features_are_what_the_trunk_gives_in_the_order_asked_for(tmp_path, imag
 
 
 def module_image(images, row):
-    from sohot.data.loading import load_image
+    from sohot.data.image_batches import load_image
 
     return load_image(images, row, SPEC)
 

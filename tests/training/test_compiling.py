@@ -44,7 +44,7 @@ def test_streams_that_cannot_be_compiled_train_as_they_are(train, standin, same_
         def refuse(self, *_, **__):
             raise TorchDynamoException("a graph of another kind")
 
-    monkeypatch.setattr("sohot.training.compiling._no_compiler", lambda _: None)
+    monkeypatch.setattr("sohot.training.trainer._no_compiler", lambda _: None)
     with pytest.warns(UserWarning, match=r"the streams cannot be compiled \(a graph of another kind\)"):
         result = train(Odd(), compile=True)
     assert same_weights(result.model, train().model)
@@ -55,6 +55,6 @@ def test_other_errors_are_not_taken_for_the_compilers(train, standin, monkeypatc
         def forward(self, *_, **__):
             raise ArithmeticError("something else")
 
-    monkeypatch.setattr("sohot.training.compiling._no_compiler", lambda _: "none here")
+    monkeypatch.setattr("sohot.training.trainer._no_compiler", lambda _: "none here")
     with pytest.raises(ArithmeticError, match="something else"), pytest.warns(UserWarning, match="none here"):
         train(Broken(), compile=True)

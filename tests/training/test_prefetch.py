@@ -3,7 +3,7 @@ import threading
 import pytest
 import torch
 
-from sohot.training.prefetch import ReadAhead
+from sohot.training.inputs import ReadAhead
 from sohot.training.randomness import random_state, reproducible
 
 GPU = torch.device("cuda", 0)

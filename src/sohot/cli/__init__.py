@@ -6,7 +6,7 @@ import typer
 
 from ..training.errors import record_ending
 from .commands import app
-from .ending import describe_end, show_warnings, terminate_politely
+from .exit_codes import describe_end, show_warnings, terminate_politely
 
 
 def main(arguments: list[str] | None = None) -> None:

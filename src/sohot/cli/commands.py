@@ -59,7 +59,7 @@ def evaluate(
 
         sohot evaluate runs/first more_sketches
     """
-    from .use import evaluate_run
+    from .finished_runs import evaluate_run
 
     evaluate_run(run, folder, leave_out=leave_out, device=device, workers=workers, quiet=quiet, json=json)
 
@@ -85,7 +85,7 @@ def predict(
 
         sohot predict runs/first new_sketches --out labels.csv --top 3
     """
-    from .use import predict_run
+    from .finished_runs import predict_run
 
     predict_run(run, paths, out=out, top=top, device=device, workers=workers, quiet=quiet, json=json)
 
@@ -104,7 +104,7 @@ def export(
 
         sohot export runs/first --onnx model.onnx
     """
-    from .use import export_file
+    from .finished_runs import export_file
 
     export_file(run, onnx, json=json)
 
@@ -150,7 +150,7 @@ def report(
 
         sohot report runs/first
     """
-    from .use import report_on
+    from .finished_runs import report_on
 
     report_on(folder, out, images=images, figures=figures, quiet=quiet, json=json)
 

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..data.check import CheckReport, check_dataset
+from ..data.datasets import dataset_names, open_dataset
 from ..data.datasets.class_table import read_class_table
 from ..data.datasets.dataset import DataSet
-from ..data.datasets.registry import dataset_names, open_dataset
 from ..data.datasets.sources import Source, dataset_sources
 from ..data.fetch import Progress as Report
 from ..data.fetch import fetch_file
-from ..data.protocols.registry import PROTOCOLS, make_split
+from ..data.protocols import PROTOCOLS, make_split
 from ..data.protocols.split import split_bytes, write_split
 from .output import MOST_LISTED, print_json, say
 

@@ -15,7 +15,7 @@ from ..experiments.grid import COMPLEXITY
 from ..experiments.running import GridRun, Plan, run_grid
 from ..experiments.store import Store
 from ..training.errors import Interrupted
-from .ending import FAILED, Terminated
+from .exit_codes import FAILED, Terminated
 from .output import MOST_LISTED, print_json, print_text, results_only, say
 from .watching import duration, watch_grid
 

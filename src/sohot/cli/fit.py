@@ -13,7 +13,7 @@ from ..methods.registry import method as find_method
 from ..methods.registry import method_that_looks_at
 from ..runs.auto import AUTO, read_asked
 from ..runs.config import RunConfig
-from ..runs.config_file import CONFIG, read_config
+from ..runs.description import CONFIG, read_config
 from ..training.errors import Interrupted
 from .options import option_parameters, with_parameters
 from .output import percent, print_accuracy, print_json, print_text, results_only, say

@@ -8,16 +8,15 @@ if TYPE_CHECKING:
     from .augment import AugmentedImages
     from .batches import BalancedBatches
     from .check import CheckReport, check_dataset
+    from .crops import to_tensor
     from .datasets import DataSet, dataset_names, open_dataset, read_class_table
     from .decode import UnreadableImage, read_image
     from .digits import font_digits, handwritten_digits
-    from .folders import ClassMismatchError, FolderScan, common_classes, scan_folder
+    from .folders import ClassMismatchError, FolderScan, LeftOut, common_classes, scan_folder
+    from .image_batches import ImageInputs, iter_batches, load_batch
     from .input_spec import InputSpec
     from .labelled import LabelledImages
-    from .loading import ImageInputs, iter_batches, load_batch
     from .shots import short_classes, take_shots
-    from .transforms import to_tensor
-    from .walk import LeftOut
 else:
     __getattr__, __dir__ = lazy_parts(
         __name__,
@@ -28,13 +27,12 @@ else:
             "datasets": ("DataSet", "dataset_names", "open_dataset", "read_class_table"),
             "decode": ("UnreadableImage", "read_image"),
             "digits": ("font_digits", "handwritten_digits"),
-            "folders": ("ClassMismatchError", "FolderScan", "common_classes", "scan_folder"),
+            "folders": ("ClassMismatchError", "FolderScan", "LeftOut", "common_classes", "scan_folder"),
             "input_spec": ("InputSpec",),
             "labelled": ("LabelledImages",),
-            "loading": ("ImageInputs", "iter_batches", "load_batch"),
+            "image_batches": ("ImageInputs", "iter_batches", "load_batch"),
             "shots": ("short_classes", "take_shots"),
-            "transforms": ("to_tensor",),
-            "walk": ("LeftOut",),
+            "crops": ("to_tensor",),
         },
     )
 

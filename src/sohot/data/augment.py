@@ -10,13 +10,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from .crops import draw_crops, random_crop, resample, send
+from .crops import draw_crops, random_crop, resample, send, to_tensor
+from .decode import default_workers
+from .image_batches import check_rows, empty_batch
 from .input_spec import InputSpec
 from .labelled import LabelledImages
-from .loading import check_rows, empty_batch
 from .readers import read_item
-from .transforms import to_tensor
-from .workers import default_workers
 
 Thing = TypeVar("Thing")
 Room = Callable[[], float]

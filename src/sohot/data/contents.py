@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .decode import UnreadableImage, file_state, system_reason
+from .decode import UnreadableImage, default_workers, file_state, system_reason
 from .labelled import LabelledImages
 from .readers import find_reader, part_of
-from .workers import default_workers
 
 _CHUNK = 1 << 20
 

@@ -153,3 +153,13 @@ def _reason(path: str | os.PathLike[str], error: Exception) -> str:
         return f"it is not an image in a format known here ({', '.join(_formats())})"
     detail = " ".join(str(error).split()) or type(error).__name__
     return f"the file is cut short ({detail})" if "truncated" in detail.lower() else detail
+
+
+def default_workers() -> int:
+    """Give one thread per processor that this process may use, at most 8 (more only wait for the disk).
+
+    >>> 1 <= default_workers() <= 8
+    True
+    """
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(usable or 1, 8)

@@ -7,10 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..data.datasets import open_dataset
 from ..data.datasets.dataset import DataSet
-from ..data.datasets.registry import open_dataset
 from ..data.labelled import LabelledImages
-from ..data.protocols.registry import make_split
+from ..data.protocols import make_split
 from ..data.protocols.split import Split
 from ..runs.config import RunConfig
 from ..runs.run_data import RunData

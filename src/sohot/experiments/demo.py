@@ -16,8 +16,8 @@ from ..methods.registry import method
 from ..networks.device import one_thread
 from ..reporting.figures.demo import draw_pictures
 from ..reporting.statistics import paired_difference
-from ..training.fitting import FitResult
 from ..training.run_folder import versions
+from ..training.training_run import FitResult
 from .digit_splits import SHOTS, SOURCE_PER_CLASS, draw_split
 from .digit_training import STEPS, fit_digits, new_model, settings_for
 from .grid import BASELINE

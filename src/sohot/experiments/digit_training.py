@@ -8,12 +8,12 @@ from ..data.batches import BalancedBatches
 from ..data.digits import SIDE
 from ..methods.registry import method
 from ..methods.settings import FitSettings
-from ..networks.model import TwoStreams
+from ..networks.two_streams import TwoStreams
 from ..runs.building import build_model
 from ..runs.config import RunConfig
 from ..training.evaluation import evaluate, predict_logits
-from ..training.fitting import FitResult, fit
 from ..training.inputs import TensorInputs
+from ..training.training_run import FitResult, fit
 from .digit_splits import NUM_CLASSES, DigitSplit
 
 STEPS = 200

@@ -13,8 +13,8 @@ from ..heads.fit import fit_stack
 from ..heads.problem import FeatureProblem
 from ..methods.settings import FitSettings
 from ..networks.device import choose_device
-from ..networks.model import TwoStreams
 from ..networks.trunk_cache import output_bytes
+from ..networks.two_streams import TwoStreams
 from ..runs.config import RunConfig
 from ..runs.run_data import RunData
 from ..runs.train_and_test import train_and_test

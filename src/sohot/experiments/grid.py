@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from .._files import parse_toml, write_toml
-from ..data.datasets.registry import dataset_names
-from ..data.protocols.registry import PROTOCOLS
+from ..data.datasets import dataset_names
+from ..data.protocols import PROTOCOLS
 from ..functional.plain_checks import check_choice
 from ..methods.registry import method
 from ..runs.auto import AUTO

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import Any, get_type_hints
 
-from ..data.protocols.registry import PROTOCOLS
+from ..data.protocols import PROTOCOLS
 from ..methods.options import convert, renamed
 from ..methods.settings import HeadSettings
 from ..runs.config import RESULT_OPTIONS, RunConfig

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..data.datasets.registry import open_dataset
+from ..data.datasets import open_dataset
 from ..runs.run_data import Progress
 from .cell import TRIALS, Cell
 from .cell_training import Workplace

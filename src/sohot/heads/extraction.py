@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..data.datasets.registry import open_dataset
-from ..data.folders import scan_folder, unreadable
+from ..data.datasets import open_dataset
+from ..data.decode import default_workers
+from ..data.folders import LeftOut, scan_folder, unreadable
+from ..data.image_batches import iter_batches
 from ..data.labelled import LabelledImages
-from ..data.loading import iter_batches
 from ..data.names import natural_key, printable
 from ..data.readers import find_reader, part_of
-from ..data.walk import LeftOut
-from ..data.workers import default_workers
 from ..networks.backbone import Backbone
 from ..networks.trunk_cache import cache_trunk, trunk_key
 from .feature_set import FeatureSet

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..methods.settings import HeadSettings
-from ..training.optimization import learning_rate_factor
+from ..training.optimizer import learning_rate_factor
 from .network import of_network
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # as torch.optim.AdamW

@@ -6,16 +6,16 @@ from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
     from .backbone import Backbone
-    from .model import StreamOutput, TwoStreams
     from .names import backbone_names
     from .registry import create_backbone
     from .trunk_cache import cache_trunk, trunk_key
+    from .two_streams import StreamOutput, TwoStreams
 else:
     __getattr__, __dir__ = lazy_parts(
         __name__,
         {
             "backbone": ("Backbone",),
-            "model": ("StreamOutput", "TwoStreams"),
+            "two_streams": ("StreamOutput", "TwoStreams"),
             "names": ("backbone_names",),
             "registry": ("create_backbone",),
             "trunk_cache": ("cache_trunk", "trunk_key"),

@@ -8,8 +8,8 @@ from torch import nn
 
 from .._torchvision import import_torchvision
 from ..data.input_spec import INTERPOLATIONS, InputSpec
+from .any_network import from_network
 from .backbone import Backbone, BackboneOptions
-from .foreign import from_network
 from .names import PREFIX
 from .weights import download, fill, read_weights
 

@@ -6,10 +6,10 @@ from torch import nn
 
 from .._torchvision import import_torchvision
 from ..data.input_spec import InputSpec
+from .any_network import from_network
 from .backbone import Backbone, BackboneOptions
-from .foreign import from_network
 from .grey import fit_channels
-from .splitting import group_stages
+from .stages import group_stages
 from .weights import State, load_weights
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

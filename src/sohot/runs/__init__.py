@@ -6,9 +6,8 @@ from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
     from .config import RunConfig
-    from .config_file import read_config
-    from .description import read_report
-    from .loading import LoadedRun, export_run, images_for, open_run
+    from .description import read_config, read_report
+    from .loaded_run import LoadedRun, export_run, images_for, open_run
     from .pipeline import Watcher, fit_run
     from .predictions import Prediction, classify, find_images, predictions_csv, write_predictions
     from .run_data import RunData, gather
@@ -18,10 +17,9 @@ else:
         __name__,
         {
             "config": ("RunConfig",),
-            "config_file": ("read_config",),
-            "description": ("read_report",),
+            "description": ("read_config", "read_report"),
             "pipeline": ("Watcher", "fit_run"),
-            "loading": ("LoadedRun", "export_run", "images_for", "open_run"),
+            "loaded_run": ("LoadedRun", "export_run", "images_for", "open_run"),
             "predictions": ("Prediction", "classify", "find_images", "predictions_csv", "write_predictions"),
             "run_data": ("RunData", "gather"),
             "train_and_test": ("evaluate_on",),

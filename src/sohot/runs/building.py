@@ -10,10 +10,10 @@ import torch
 
 from ..data.input_spec import InputSpec
 from ..networks.backbone import Backbone
-from ..networks.model import TwoStreams
 from ..networks.names import is_own
-from ..networks.own import find_function
 from ..networks.registry import create_backbone
+from ..networks.two_streams import TwoStreams
+from ..networks.user_network import find_function
 from ..training.randomness import reproducible
 from .config import RunConfig
 

@@ -3,14 +3,64 @@
 import json
 import math
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._files import parse_toml
 from ..methods.options import flag
 from ..training.run_files import checkpoint_folders, read_description
 from .auto import SELECTION
-from .config import RunConfig
-from .config_file import CONFIG, DESCRIPTION, read_config
+from .config import RunConfig, known_key
+
+if TYPE_CHECKING:  # a report is also read where nothing is trained
+    from ..methods.settings import FitSettings
+    from ..training.training_run import FitResult
+    from .run_data import RunData
+
+CONFIG = "config.toml"
+"""The options, resolved."""
+
+DESCRIPTION = "run.json"
+"""What the run is: settings, network, images, versions."""
+
+REPORT = "report.json"
+"""How well it did, once it is finished."""
+
+
+def read_config(file: Path) -> dict[str, Any]:
+    """Read a TOML file of options, flat or in tables as one likes: the names of the tables say nothing.
+
+    Args:
+        file: The file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is no TOML, or it has a key that is no option or comes twice.
+    """
+    try:
+        content = parse_toml(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, IsADirectoryError):
+        raise FileNotFoundError(f"--config {file}: there is no such file") from None
+    except ValueError as error:  # of the encoding, or of TOML itself
+        raise ValueError(f"--config {file} is not TOML: {error}") from None
+    values: dict[str, Any] = {}
+    _collect(content, values, file)
+    return values
+
+
+def _collect(table: Mapping[str, Any], values: dict[str, Any], file: Path) -> None:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            _collect(value, values, file)
+            continue
+        try:
+            name = known_key(key)
+        except ValueError as error:
+            raise ValueError(f"--config {file}: {error}") from None
+        if name in values:
+            raise ValueError(f"--config {file}: {key!r} comes twice")
+        values[name] = value
 
 
 def describe_run(folder: Path) -> dict[str, Any]:
@@ -64,14 +114,6 @@ def _command(folder: Path) -> str:
     if (folder / CONFIG).is_file():
         return command(RunConfig.from_values(read_config(folder / CONFIG)), f"{folder}-again")
     return f"sohot fit --config {folder / CONFIG} --out {folder}-again"
-
-
-if TYPE_CHECKING:  # a report is also read where nothing is trained
-    from ..methods.settings import FitSettings
-    from ..training.fitting import FitResult
-    from .run_data import RunData
-
-REPORT = "report.json"
 
 
 def read_report(folder: Path) -> dict[str, Any] | None:

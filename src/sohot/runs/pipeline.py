@@ -12,8 +12,8 @@ import torch
 from .._files import write_json, write_toml
 from ..methods.settings import FitSettings
 from ..networks.device import choose_device
-from ..networks.model import TwoStreams
 from ..networks.registry import find_builder
+from ..networks.two_streams import TwoStreams
 from ..selection.choice import Choice
 from ..training.errors import ChangedRun
 from ..training.ranks import Ranks, make_fabric
@@ -21,9 +21,8 @@ from ..training.run_folder import require_same
 from .auto import SELECTION, auto_candidates, is_auto, recall_choice
 from .building import describe_model
 from .config import RunConfig
-from .config_file import CONFIG, DESCRIPTION
-from .description import REPORT, make_report
-from .launching import end_with_parent, launch, needs_launch
+from .description import CONFIG, DESCRIPTION, REPORT, make_report
+from .launcher import end_with_parent, launch, needs_launch
 from .presets import explain_paper, is_paper, resolve_paper
 from .run_data import Progress, RunData, add_test, digest_names, gather, gather_training
 from .selection import asked_options, describe_data, for_both, require_one_device, result_options, select

@@ -12,13 +12,12 @@ import torch
 from torch import Tensor
 
 from .._files import write_atomically
-from ..data.decode import SUFFIXES, UnreadableImage, read_image
+from ..data.crops import to_tensor
+from ..data.decode import SUFFIXES, UnreadableImage, default_workers, read_image
+from ..data.folders import LeftOut
 from ..data.input_spec import InputSpec
 from ..data.names import natural_key, printable
-from ..data.transforms import to_tensor
-from ..data.walk import LeftOut
-from ..data.workers import default_workers
-from .loading import LoadedRun
+from .loaded_run import LoadedRun
 from .run_data import Progress
 
 BATCH = 32

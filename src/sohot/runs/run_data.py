@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ..data.contents import content_keys
-from ..data.folders import ClassMismatchError, common_classes, scan_folder
+from ..data.folders import ClassMismatchError, LeftOut, common_classes, scan_folder
 from ..data.labelled import LabelledImages
 from ..data.names import enumerate_words, printable
 from ..data.shots import short_classes, take_shots
-from ..data.walk import LeftOut
 from .config import RunConfig
 
 Progress = Callable[[str, int, int], None]

@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..data.image_batches import ImageInputs
 from ..data.labelled import LabelledImages
-from ..data.loading import ImageInputs
 from ..methods.settings import FitSettings
 from ..networks.device import choose_device
-from ..networks.model import TwoStreams
+from ..networks.two_streams import TwoStreams
 from ..selection.choice import FoldScore
 from ..selection.folds import Fold
 from ..training.errors import Diverged
 from ..training.evaluation import Evaluation, evaluate, predict_logits
-from ..training.fitting import FitResult, fit
 from ..training.inputs import Inputs
 from ..training.ranks import Ranks, parting
+from ..training.training_run import FitResult, fit
 from .batching import make_batches
 from .building import build_model
 from .config import RunConfig

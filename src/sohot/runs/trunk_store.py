@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from ..data.augment import AugmentedImages
+from ..data.image_batches import ImageInputs, iter_batches
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages
-from ..data.loading import ImageInputs, iter_batches
 from ..networks.device import choose_device
-from ..networks.model import TwoStreams
 from ..networks.trunk_cache import cache_trunk, open_cache, output_bytes, trunk_key
+from ..networks.two_streams import TwoStreams
 from ..training.inputs import Inputs, TensorInputs
 from ..training.ranks import Ranks
 from .building import OPTIONS, START

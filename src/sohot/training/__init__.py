@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from .errors import ChangedRun, CheckpointError, Diverged, ExportError, Interrupted, RankLost, TrainingError
     from .evaluation import Evaluation, evaluate, predict_logits
     from .export import export_onnx
-    from .fitting import FitResult, fit
     from .inputs import Batches, Inputs, TensorInputs
     from .objective import Objective
     from .progress import RichProgress
     from .run_folder import load_run
+    from .training_run import FitResult, fit
 else:
     __getattr__, __dir__ = lazy_parts(
         __name__,
@@ -30,7 +30,7 @@ else:
             ),
             "evaluation": ("Evaluation", "evaluate", "predict_logits"),
             "export": ("export_onnx",),
-            "fitting": ("FitResult", "fit"),
+            "training_run": ("FitResult", "fit"),
             "inputs": ("Batches", "Inputs", "TensorInputs"),
             "objective": ("Objective",),
             "progress": ("RichProgress",),

@@ -9,7 +9,7 @@ from ..losses.starting_point import StartingPoint
 from ..methods.registry import Method
 from ..methods.settings import FitSettings
 from .alignments import make_alignment
-from .model import Output
+from .streams import Output
 
 Losses = dict[str, Tensor]
 

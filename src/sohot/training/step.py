@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from ..methods.settings import FitSettings
-from .model import Output, as_streams, tail_of
 from .objective import Losses, Objective, full_precision
 from .ranks import Ranks
+from .streams import Output, as_streams, tail_of
 
 
 class _Output(NamedTuple):

@@ -3,6 +3,8 @@
 import math
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,17 +14,14 @@ from torch import Tensor, nn
 from ..losses.starting_point import StartingPoint
 from ..methods.settings import FitSettings
 from .checkpoint import Checkpoint, Tensors
-from .compiling import not_compiled, stop_compiling
 from .errors import CheckpointError, Diverged
-from .inputs import Batches, Domain, Shown
-from .model import as_streams, tail_of
+from .inputs import Batches, Domain, ReadAhead, Shown
 from .objective import Losses, Objective
-from .optimization import build_optimizer, drop_gradients_of_tail, set_learning_rate
-from .optimizer_state import flatten_optimizer, restore_optimizer
-from .prefetch import ReadAhead
+from .optimizer import build_optimizer, drop_gradients_of_tail, flatten_optimizer, restore_optimizer, set_learning_rate
 from .randomness import restore_random_state, seed_all, step_seed
 from .ranks import Ranks
 from .step import TrainingStep
+from .streams import as_streams, tail_of
 
 Record = dict[str, float]
 Read = list[tuple[Any, Shown | None]]
@@ -204,3 +203,43 @@ class Trainer:
             raise CheckpointError(
                 f"{checkpoint.folder} does not fit this run: {' '.join(str(error).split())}"
             ) from error
+
+
+@contextmanager
+def compiled(model: nn.Module, wanted: bool, device: torch.device) -> Iterator[None]:
+    """Let a model's forward pass be compiled inside. It stays the same object, and its tensors keep their names."""
+    if wanted and (reason := _no_compiler(device)) is None:
+        model.compile(dynamic=None)
+    elif wanted:
+        warnings.warn(f"compile: no compiler works here ({reason}), so training goes on without it", stacklevel=2)
+    try:
+        yield
+    finally:
+        stop_compiling(model)
+
+
+def stop_compiling(model: nn.Module) -> bool:
+    """Go on without the compiler; tell whether it was in use."""
+    was = getattr(model, "_compiled_call_impl", None) is not None
+    model._compiled_call_impl = None
+    return was
+
+
+def not_compiled(error: BaseException) -> bool:
+    """Tell whether an error is about compiling."""
+    from torch._dynamo.exc import TorchDynamoException  # slow to import
+
+    return isinstance(error, TorchDynamoException)
+
+
+def _no_compiler(device: torch.device) -> str | None:
+    """Compile a line: say why that fails, None if it works."""
+
+    def line(x: Tensor) -> Tensor:
+        return x.sin() + 1
+
+    try:
+        torch.compile(line)(torch.ones(2, device=device))
+    except Exception as error:  # a missing C++ compiler or Triton has many faces
+        return " ".join(str(error).split())[:200] or type(error).__name__
+    return None

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..folders import common_classes
+from ..folders import LeftOut, common_classes
 from ..labelled import LabelledImages
 from ..names import enumerate_words, printable
-from ..walk import LeftOut
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from ..folders import scan_folder
+from ..folders import LeftOut, scan_folder
 from ..labelled import LabelledImages
-from ..walk import LeftOut
 from .class_table import ClassTable, apply_table
 from .dataset import DataSet, locate, nothing_found
 

@@ -1,9 +1,14 @@
 """Who trains, who selects, who tests: the same lists of files on every machine, free of leaks."""
 
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Any
+
+from ...functional.plain_checks import check_choice
+from ..datasets.dataset import DataSet
 from .cross_validation import TooFewShots, few_shot_folds, few_shot_rows
 from .paper import PAPER, PaperNumbers, folds_split, k_shot_split, paper_split
 from .rectified import rectified_split
-from .registry import PROTOCOLS, make_split
 from .split import RULE, SIDES, Dropped, LeakError, Split, check_leaks, read_split, split_bytes, write_split
 
 __all__ = [
@@ -28,3 +33,32 @@ __all__ = [
     "split_bytes",
     "write_split",
 ]
+
+
+PROTOCOLS: Mapping[str, Callable[..., Split]] = {
+    "paper": paper_split,
+    "paper-folds": folds_split,
+    "rectified": rectified_split,
+    "k-shot": k_shot_split,
+}
+
+
+def make_split(protocol: str, dataset: DataSet, shift: str | None = None, split: int = 1, **settings: Any) -> Split:
+    """Draw a split.
+
+    Args:
+        protocol: "paper", "paper-folds", "rectified" or "k-shot".
+        dataset: The data set.
+        shift: From which domain to which, as `A-W`; None where there is one shift.
+        split: The number of the split.
+        settings: Numbers that the protocol takes: `target_shots`, `source_shots`, `validation_shots`, `leave_out`.
+
+    Raises:
+        ValueError: A name or number is wrong, or a leak was found.
+    """
+    check_choice(protocol, tuple(PROTOCOLS), "protocol")
+    taken = list(signature(PROTOCOLS[protocol]).parameters)[3:]
+    for name in settings:
+        if name not in taken:
+            raise ValueError(f"the protocol {protocol} takes no {name}; it takes {', '.join(taken)}")
+    return PROTOCOLS[protocol](dataset, shift, split, **settings)

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from ...data.workers import default_workers
+from ...data.decode import default_workers
 from ..cell import Cell
 from . import Outcome, Work, describe_error
 

@@ -11,8 +11,8 @@ from ...experiments.digit_splits import NUM_CLASSES, SHOTS, DigitSplit
 from ...experiments.digit_training import normalise
 from ...experiments.grid import BASELINE
 from ...losses.alignment import ScatterAlignment
-from ...networks.model import TwoStreams
-from ...training.fitting import FitResult
+from ...networks.two_streams import TwoStreams
+from ...training.training_run import FitResult
 from ..projection import project
 from .canvas import new_figure, save_figure
 from .features import draw_class, hide_ticks

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...data.image_batches import iter_batches
 from ...data.labelled import LabelledImages
-from ...data.loading import iter_batches
-from ...networks.model import TwoStreams
+from ...networks.two_streams import TwoStreams
 from ...runs.building import build_model
 from ...runs.config import RunConfig
-from ...runs.config_file import CONFIG, read_config
-from ...runs.loading import LoadedRun
+from ...runs.description import CONFIG, read_config
+from ...runs.loaded_run import LoadedRun
 from ...runs.run_data import Progress, RunData, digest_names, gather
 
 LOOKED_AT = 240

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from ..data.input_spec import InputSpec
+from .any_network import from_network
 from .backbone import Backbone, BackboneOptions
-from .foreign import from_network
 from .timm_models import timm_spec
 from .torchvision_models import imagenet_spec
 from .weights import fill, read_weights

@@ -24,7 +24,7 @@ from ..networks.device import choose_device
 from ..training.errors import ENDING, RanksFailed
 from ..training.run_files import checkpoint_folders
 from .config import RunConfig
-from .config_file import CONFIG
+from .description import CONFIG
 
 PARENT = "SOHOT_PARENT"
 """Environment of a process that was started here: who started it."""

@@ -8,12 +8,11 @@ from typing import Any
 
 import torch
 
-from ..data.folders import scan_folder
+from ..data.folders import LeftOut, scan_folder
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages
 from ..data.names import enumerate_words
-from ..data.walk import LeftOut
-from ..networks.model import TwoStreams
+from ..networks.two_streams import TwoStreams
 from ..training.errors import CheckpointError
 from ..training.export import export_onnx
 from ..training.run_files import checkpoint_folders

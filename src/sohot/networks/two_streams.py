@@ -11,8 +11,7 @@ from ..functional.norm_bound import bound_norm
 from ..functional.plain_checks import check_choice, check_count, check_not_negative
 from ..methods.choices import BATCH_NORMS, HEADS, STREAMS
 from .backbone import Backbone
-from .freezing import FrozenTrunk, Tail
-from .target import TargetClassifier
+from .trunk_and_tail import FrozenTrunk, Tail, TargetClassifier
 
 DOMAINS = ("source", "target")
 

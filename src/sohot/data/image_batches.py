@@ -7,11 +7,11 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 import torch
 from torch import Tensor
 
+from .crops import to_tensor
+from .decode import default_workers
 from .input_spec import InputSpec
 from .labelled import LabelledImages
 from .readers import read_item
-from .transforms import to_tensor
-from .workers import default_workers
 
 Rows = Sequence[int] | Tensor
 

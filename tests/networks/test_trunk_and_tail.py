@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from sohot.networks import TwoStreams, create_backbone
-from sohot.networks.freezing import FrozenTrunk
+from sohot.networks.trunk_and_tail import FrozenTrunk
 
 
 def buffers(module):

@@ -110,7 +110,7 @@ def test_export_agrees_and_tells_how_to_feed_it(sohot, trained, tmp_path):
 
 def test_export_says_how_well_it_agrees(sohot, trained, tmp_path, monkeypatch):
     result = {"onnx": "m", "bytes": 10**6, "largest_difference": 2e-7, "input": [3, 16, 16], "classes": ["a", "b"]}
-    monkeypatch.setattr("sohot.cli.use.export_run", lambda *_: result)
+    monkeypatch.setattr("sohot.cli.finished_runs.export_run", lambda *_: result)
     text = sohot("export", trained[0], "--onnx", tmp_path / "m").out
     assert "1.0 MB, images of 3 x 16 x 16, 2 classes; onnxruntime agrees to 2.0e-07" in text
 

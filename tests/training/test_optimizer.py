@@ -4,7 +4,7 @@ from torch.optim.lr_scheduler import OneCycleLR
 
 from sohot.methods import FitSettings
 from sohot.training import Objective
-from sohot.training.optimization import build_optimizer, learning_rate_factor, set_learning_rate
+from sohot.training.optimizer import build_optimizer, learning_rate_factor, set_learning_rate
 
 
 def test_one_cycle_is_that_of_torch():

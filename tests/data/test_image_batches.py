@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from sohot.data import loading
+from sohot.data import image_batches
 from sohot.data.decode import UnreadableImage
 from sohot.data.folders import scan_folder
+from sohot.data.image_batches import ImageInputs, iter_batches, load_batch, load_image
 from sohot.data.input_spec import InputSpec
 from sohot.data.labelled import LabelledImages
-from sohot.data.loading import ImageInputs, iter_batches, load_batch, load_image
 
 MakeFolder = Callable[..., Path]
 
@@ -64,7 +64,7 @@ def test_the_next_batches_are_read_while_one_is_used(images: LabelledImages, mon
             enough.set()
         return torch.zeros(1)
 
-    monkeypatch.setattr(loading, "load_image", count)
+    monkeypatch.setattr(image_batches, "load_image", count)
     batches = iter_batches(images, SPEC, batch_size=2, workers=1, prefetch=2)
     next(batches)
     assert enough.wait(5)

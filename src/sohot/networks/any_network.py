@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from ..data.input_spec import InputSpec
 from .backbone import Backbone, BackboneOptions
 from .grey import fit_channels
-from .splitting import agree, first_of_last_two_blocks, group_stages, is_called_plainly, split_in_stages
+from .stages import agree, first_of_last_two_blocks, group_stages, is_called_plainly, split_in_stages
 
 _HEAD = ("fc_norm", "head_drop", "head", "head_dist", "attn_pool")
 """What such a network calls behind its last block and norm, beside the pooling of tokens, which is code."""

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from sohot.networks.splitting import agree, first_of_last_two_blocks, group_stages, split_in_stages
+from sohot.networks.stages import agree, first_of_last_two_blocks, group_stages, split_in_stages
 
 
 class Residual(nn.Module):

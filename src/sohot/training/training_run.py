@@ -14,15 +14,14 @@ from torch import nn
 from ..methods.settings import FitSettings
 from .batch_norm import batch_norm_over_ranks
 from .checkpoint import Checkpoint, load_checkpoint
-from .compiling import compiled
 from .inputs import Batches, Domain, Inputs, WholeSet, fingerprint_batches
 from .loop import Loop, run_loggers
-from .model import as_streams, require_one_input
 from .objective import Objective
 from .randomness import reproducible
 from .ranks import Ranks, make_fabric
 from .run_folder import RunFolder
-from .trainer import Record, Trainer
+from .streams import as_streams, require_one_input
+from .trainer import Record, Trainer, compiled
 
 
 @dataclass(frozen=True)

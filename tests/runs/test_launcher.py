@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from sohot.runs import RunConfig
-from sohot.runs.launching import PARENT, _environment, _failure, end_with_parent
+from sohot.runs.launcher import PARENT, _environment, _failure, end_with_parent
 from sohot.training import RankLost
 from sohot.training.errors import ENDING, record_ending
 

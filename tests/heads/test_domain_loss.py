@@ -10,6 +10,7 @@ from made_up_problems import blobs, problem
 from oracle import batches
 from torch.testing import assert_close
 
+from sohot.functional.schedule import learning_rate_factor
 from sohot.heads import FeatureProblem, StackedFit, fit_stack
 from sohot.heads.domain_loss import make_loss
 from sohot.heads.layout import lay_out
@@ -17,7 +18,6 @@ from sohot.heads.network import of_network
 from sohot.heads.optimizer import FlatParameters, StackedOptimizer
 from sohot.methods import OTHER_NAMES, FitSettings, HeadSettings, method
 from sohot.training.alignments import make_alignment
-from sohot.training.optimizer import learning_rate_factor
 
 LOSSES = ("variance", "ccsa", "dsne", "dage", "supcon")
 SCALED = ("variance", "ccsa", "dsne")

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from sohot.functional.schedule import learning_rate_factor
 from sohot.heads.optimizer import FlatParameters, StackedOptimizer
 from sohot.methods import HeadSettings
-from sohot.training.optimizer import learning_rate_factor
 
 NAMES = ("target.map", "target.classifier", "zeta")
 

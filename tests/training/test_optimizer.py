@@ -2,9 +2,10 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import OneCycleLR
 
+from sohot.functional.schedule import learning_rate_factor
 from sohot.methods import FitSettings
 from sohot.training import Objective
-from sohot.training.optimizer import build_optimizer, learning_rate_factor, set_learning_rate
+from sohot.training.optimizer import build_optimizer, set_learning_rate
 
 
 def test_one_cycle_is_that_of_torch():

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from ..functional.schedule import learning_rate_factor
 from ..methods.settings import HeadSettings
-from ..training.optimizer import learning_rate_factor
 from .network import of_network
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # as torch.optim.AdamW

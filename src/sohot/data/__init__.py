@@ -5,61 +5,30 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
-    from .augment import AugmentedImages
-    from .batches import BalancedBatches
-    from .check import CheckReport, check_dataset
-    from .crops import to_tensor
-    from .datasets import DataSet, dataset_names, open_dataset, read_class_table
-    from .decode import UnreadableImage, read_image
-    from .digits import font_digits, handwritten_digits
-    from .folders import ClassMismatchError, FolderScan, LeftOut, common_classes, scan_folder
-    from .image_batches import ImageInputs, iter_batches, load_batch
-    from .input_spec import InputSpec
-    from .labelled import LabelledImages
-    from .shots import short_classes, take_shots
+    from .augment import AugmentedImages as AugmentedImages
+    from .batches import BalancedBatches as BalancedBatches
+    from .check import CheckReport as CheckReport
+    from .check import check_dataset as check_dataset
+    from .crops import to_tensor as to_tensor
+    from .datasets import DataSet as DataSet
+    from .datasets import dataset_names as dataset_names
+    from .datasets import open_dataset as open_dataset
+    from .datasets import read_class_table as read_class_table
+    from .decode import UnreadableImage as UnreadableImage
+    from .decode import read_image as read_image
+    from .digits import font_digits as font_digits
+    from .digits import handwritten_digits as handwritten_digits
+    from .folders import ClassMismatchError as ClassMismatchError
+    from .folders import FolderScan as FolderScan
+    from .folders import LeftOut as LeftOut
+    from .folders import common_classes as common_classes
+    from .folders import scan_folder as scan_folder
+    from .image_batches import ImageInputs as ImageInputs
+    from .image_batches import iter_batches as iter_batches
+    from .image_batches import load_batch as load_batch
+    from .input_spec import InputSpec as InputSpec
+    from .labelled import LabelledImages as LabelledImages
+    from .shots import short_classes as short_classes
+    from .shots import take_shots as take_shots
 else:
-    __getattr__, __dir__ = lazy_parts(
-        __name__,
-        {
-            "augment": ("AugmentedImages",),
-            "batches": ("BalancedBatches",),
-            "check": ("CheckReport", "check_dataset"),
-            "datasets": ("DataSet", "dataset_names", "open_dataset", "read_class_table"),
-            "decode": ("UnreadableImage", "read_image"),
-            "digits": ("font_digits", "handwritten_digits"),
-            "folders": ("ClassMismatchError", "FolderScan", "LeftOut", "common_classes", "scan_folder"),
-            "input_spec": ("InputSpec",),
-            "labelled": ("LabelledImages",),
-            "image_batches": ("ImageInputs", "iter_batches", "load_batch"),
-            "shots": ("short_classes", "take_shots"),
-            "crops": ("to_tensor",),
-        },
-    )
-
-__all__ = [
-    "AugmentedImages",
-    "BalancedBatches",
-    "CheckReport",
-    "ClassMismatchError",
-    "DataSet",
-    "FolderScan",
-    "ImageInputs",
-    "InputSpec",
-    "LabelledImages",
-    "LeftOut",
-    "UnreadableImage",
-    "check_dataset",
-    "common_classes",
-    "dataset_names",
-    "font_digits",
-    "handwritten_digits",
-    "iter_batches",
-    "load_batch",
-    "open_dataset",
-    "read_class_table",
-    "read_image",
-    "scan_folder",
-    "short_classes",
-    "take_shots",
-    "to_tensor",
-]
+    __getattr__, __dir__, __all__ = lazy_parts(__name__)

@@ -5,18 +5,9 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
-    from .demo import METHODS, DemoProgress, describe, run_demo
+    from .demo import METHODS as METHODS
+    from .demo import DemoProgress as DemoProgress
+    from .demo import describe as describe
+    from .demo import run_demo as run_demo
 else:
-    __getattr__, __dir__ = lazy_parts(
-        __name__,
-        {
-            "demo": ("DemoProgress", "METHODS", "describe", "run_demo"),
-        },
-    )
-
-__all__ = [
-    "METHODS",
-    "DemoProgress",
-    "describe",
-    "run_demo",
-]
+    __getattr__, __dir__, __all__ = lazy_parts(__name__)

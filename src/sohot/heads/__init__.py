@@ -5,32 +5,13 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
-    from .baselines import Baseline, baseline, baseline_names
-    from .classifier import SoHoTClassifier
-    from .cv import SoHoTClassifierCV
-    from .fit import fit_stack
-    from .problem import FeatureProblem
-    from .result import StackedFit
+    from .baselines import Baseline as Baseline
+    from .baselines import baseline as baseline
+    from .baselines import baseline_names as baseline_names
+    from .classifier import SoHoTClassifier as SoHoTClassifier
+    from .cv import SoHoTClassifierCV as SoHoTClassifierCV
+    from .fit import fit_stack as fit_stack
+    from .problem import FeatureProblem as FeatureProblem
+    from .result import StackedFit as StackedFit
 else:
-    __getattr__, __dir__ = lazy_parts(
-        __name__,
-        {
-            "baselines": ("Baseline", "baseline", "baseline_names"),
-            "classifier": ("SoHoTClassifier",),
-            "cv": ("SoHoTClassifierCV",),
-            "fit": ("fit_stack",),
-            "problem": ("FeatureProblem",),
-            "result": ("StackedFit",),
-        },
-    )
-
-__all__ = [
-    "Baseline",
-    "FeatureProblem",
-    "SoHoTClassifier",
-    "SoHoTClassifierCV",
-    "StackedFit",
-    "baseline",
-    "baseline_names",
-    "fit_stack",
-]
+    __getattr__, __dir__, __all__ = lazy_parts(__name__)

@@ -5,36 +5,13 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
-    from .alignment import ScatterAlignment
-    from .ccsa import ContrastiveSemanticAlignment
-    from .class_weights import ClassWeights
-    from .dage import GraphEmbeddingAlignment
-    from .dsne import StochasticNeighborhoodAlignment
-    from .starting_point import StartingPoint
-    from .supcon import SupervisedContrastive
-    from .variance import VariancePenalty
+    from .alignment import ScatterAlignment as ScatterAlignment
+    from .ccsa import ContrastiveSemanticAlignment as ContrastiveSemanticAlignment
+    from .class_weights import ClassWeights as ClassWeights
+    from .dage import GraphEmbeddingAlignment as GraphEmbeddingAlignment
+    from .dsne import StochasticNeighborhoodAlignment as StochasticNeighborhoodAlignment
+    from .starting_point import StartingPoint as StartingPoint
+    from .supcon import SupervisedContrastive as SupervisedContrastive
+    from .variance import VariancePenalty as VariancePenalty
 else:
-    __getattr__, __dir__ = lazy_parts(
-        __name__,
-        {
-            "alignment": ("ScatterAlignment",),
-            "ccsa": ("ContrastiveSemanticAlignment",),
-            "class_weights": ("ClassWeights",),
-            "dage": ("GraphEmbeddingAlignment",),
-            "dsne": ("StochasticNeighborhoodAlignment",),
-            "starting_point": ("StartingPoint",),
-            "supcon": ("SupervisedContrastive",),
-            "variance": ("VariancePenalty",),
-        },
-    )
-
-__all__ = [
-    "ClassWeights",
-    "ContrastiveSemanticAlignment",
-    "GraphEmbeddingAlignment",
-    "ScatterAlignment",
-    "StartingPoint",
-    "StochasticNeighborhoodAlignment",
-    "SupervisedContrastive",
-    "VariancePenalty",
-]
+    __getattr__, __dir__, __all__ = lazy_parts(__name__)

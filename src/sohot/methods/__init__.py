@@ -5,22 +5,11 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
-    from .registry import METHOD_NAMES, OTHER_NAMES, Method, method
-    from .settings import FitSettings, HeadSettings
+    from .registry import METHOD_NAMES as METHOD_NAMES
+    from .registry import OTHER_NAMES as OTHER_NAMES
+    from .registry import Method as Method
+    from .registry import method as method
+    from .settings import FitSettings as FitSettings
+    from .settings import HeadSettings as HeadSettings
 else:
-    __getattr__, __dir__ = lazy_parts(
-        __name__,
-        {
-            "registry": ("METHOD_NAMES", "Method", "OTHER_NAMES", "method"),
-            "settings": ("FitSettings", "HeadSettings"),
-        },
-    )
-
-__all__ = [
-    "METHOD_NAMES",
-    "OTHER_NAMES",
-    "FitSettings",
-    "HeadSettings",
-    "Method",
-    "method",
-]
+    __getattr__, __dir__, __all__ = lazy_parts(__name__)

@@ -5,29 +5,12 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
-    from .backbone import Backbone
-    from .names import backbone_names
-    from .registry import create_backbone
-    from .trunk_cache import cache_trunk, trunk_key
-    from .two_streams import StreamOutput, TwoStreams
+    from .backbone import Backbone as Backbone
+    from .names import backbone_names as backbone_names
+    from .registry import create_backbone as create_backbone
+    from .trunk_cache import cache_trunk as cache_trunk
+    from .trunk_cache import trunk_key as trunk_key
+    from .two_streams import StreamOutput as StreamOutput
+    from .two_streams import TwoStreams as TwoStreams
 else:
-    __getattr__, __dir__ = lazy_parts(
-        __name__,
-        {
-            "backbone": ("Backbone",),
-            "two_streams": ("StreamOutput", "TwoStreams"),
-            "names": ("backbone_names",),
-            "registry": ("create_backbone",),
-            "trunk_cache": ("cache_trunk", "trunk_key"),
-        },
-    )
-
-__all__ = [
-    "Backbone",
-    "StreamOutput",
-    "TwoStreams",
-    "backbone_names",
-    "cache_trunk",
-    "create_backbone",
-    "trunk_key",
-]
+    __getattr__, __dir__, __all__ = lazy_parts(__name__)

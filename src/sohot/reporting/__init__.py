@@ -5,15 +5,6 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
-    from .outputs import write_outputs
+    from .outputs import write_outputs as write_outputs
 else:
-    __getattr__, __dir__ = lazy_parts(
-        __name__,
-        {
-            "outputs": ("write_outputs",),
-        },
-    )
-
-__all__ = [
-    "write_outputs",
-]
+    __getattr__, __dir__, __all__ = lazy_parts(__name__)

@@ -5,43 +5,22 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
-    from .config import RunConfig
-    from .description import read_config, read_report
-    from .loaded_run import LoadedRun, export_run, images_for, open_run
-    from .pipeline import Watcher, fit_run
-    from .predictions import Prediction, classify, find_images, predictions_csv, write_predictions
-    from .run_data import RunData, gather
-    from .train_and_test import evaluate_on
+    from .config import RunConfig as RunConfig
+    from .description import read_config as read_config
+    from .description import read_report as read_report
+    from .loaded_run import LoadedRun as LoadedRun
+    from .loaded_run import export_run as export_run
+    from .loaded_run import images_for as images_for
+    from .loaded_run import open_run as open_run
+    from .pipeline import Watcher as Watcher
+    from .pipeline import fit_run as fit_run
+    from .predictions import Prediction as Prediction
+    from .predictions import classify as classify
+    from .predictions import find_images as find_images
+    from .predictions import predictions_csv as predictions_csv
+    from .predictions import write_predictions as write_predictions
+    from .run_data import RunData as RunData
+    from .run_data import gather as gather
+    from .train_and_test import evaluate_on as evaluate_on
 else:
-    __getattr__, __dir__ = lazy_parts(
-        __name__,
-        {
-            "config": ("RunConfig",),
-            "description": ("read_config", "read_report"),
-            "pipeline": ("Watcher", "fit_run"),
-            "loaded_run": ("LoadedRun", "export_run", "images_for", "open_run"),
-            "predictions": ("Prediction", "classify", "find_images", "predictions_csv", "write_predictions"),
-            "run_data": ("RunData", "gather"),
-            "train_and_test": ("evaluate_on",),
-        },
-    )
-
-__all__ = [
-    "LoadedRun",
-    "Prediction",
-    "RunConfig",
-    "RunData",
-    "Watcher",
-    "classify",
-    "evaluate_on",
-    "export_run",
-    "find_images",
-    "fit_run",
-    "gather",
-    "images_for",
-    "open_run",
-    "predictions_csv",
-    "read_config",
-    "read_report",
-    "write_predictions",
-]
+    __getattr__, __dir__, __all__ = lazy_parts(__name__)

@@ -5,31 +5,14 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
-    from .candidates import Candidate
-    from .choice import AllFailed, Choice, choose
-    from .folds import Fold, TooFewShots, deal
-    from .search import select
-    from .search_space import parse_space
+    from .candidates import Candidate as Candidate
+    from .choice import AllFailed as AllFailed
+    from .choice import Choice as Choice
+    from .choice import choose as choose
+    from .folds import Fold as Fold
+    from .folds import TooFewShots as TooFewShots
+    from .folds import deal as deal
+    from .search import select as select
+    from .search_space import parse_space as parse_space
 else:
-    __getattr__, __dir__ = lazy_parts(
-        __name__,
-        {
-            "candidates": ("Candidate",),
-            "choice": ("AllFailed", "Choice", "choose"),
-            "folds": ("Fold", "TooFewShots", "deal"),
-            "search": ("select",),
-            "search_space": ("parse_space",),
-        },
-    )
-
-__all__ = [
-    "AllFailed",
-    "Candidate",
-    "Choice",
-    "Fold",
-    "TooFewShots",
-    "choose",
-    "deal",
-    "parse_space",
-    "select",
-]
+    __getattr__, __dir__, __all__ = lazy_parts(__name__)

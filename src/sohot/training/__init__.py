@@ -5,58 +5,25 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
-    from .checkpoint import Checkpoint
-    from .errors import ChangedRun, CheckpointError, Diverged, ExportError, Interrupted, RankLost, TrainingError
-    from .evaluation import Evaluation, evaluate, predict_logits
-    from .export import export_onnx
-    from .inputs import Batches, Inputs, TensorInputs
-    from .objective import Objective
-    from .progress import RichProgress
-    from .run_folder import load_run
-    from .training_run import FitResult, fit
+    from .checkpoint import Checkpoint as Checkpoint
+    from .errors import ChangedRun as ChangedRun
+    from .errors import CheckpointError as CheckpointError
+    from .errors import Diverged as Diverged
+    from .errors import ExportError as ExportError
+    from .errors import Interrupted as Interrupted
+    from .errors import RankLost as RankLost
+    from .errors import TrainingError as TrainingError
+    from .evaluation import Evaluation as Evaluation
+    from .evaluation import evaluate as evaluate
+    from .evaluation import predict_logits as predict_logits
+    from .export import export_onnx as export_onnx
+    from .inputs import Batches as Batches
+    from .inputs import Inputs as Inputs
+    from .inputs import TensorInputs as TensorInputs
+    from .objective import Objective as Objective
+    from .progress import RichProgress as RichProgress
+    from .run_folder import load_run as load_run
+    from .training_run import FitResult as FitResult
+    from .training_run import fit as fit
 else:
-    __getattr__, __dir__ = lazy_parts(
-        __name__,
-        {
-            "checkpoint": ("Checkpoint",),
-            "errors": (
-                "ChangedRun",
-                "CheckpointError",
-                "Diverged",
-                "ExportError",
-                "Interrupted",
-                "RankLost",
-                "TrainingError",
-            ),
-            "evaluation": ("Evaluation", "evaluate", "predict_logits"),
-            "export": ("export_onnx",),
-            "training_run": ("FitResult", "fit"),
-            "inputs": ("Batches", "Inputs", "TensorInputs"),
-            "objective": ("Objective",),
-            "progress": ("RichProgress",),
-            "run_folder": ("load_run",),
-        },
-    )
-
-__all__ = [
-    "Batches",
-    "ChangedRun",
-    "Checkpoint",
-    "CheckpointError",
-    "Diverged",
-    "Evaluation",
-    "ExportError",
-    "FitResult",
-    "Inputs",
-    "Interrupted",
-    "Objective",
-    "RankLost",
-    "RichProgress",
-    "TensorInputs",
-    "TrainingError",
-    "evaluate",
-    "export_onnx",
-    "fit",
-    "load_run",
-    "predict_logits",
-]
+    __getattr__, __dir__, __all__ = lazy_parts(__name__)

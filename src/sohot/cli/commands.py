@@ -10,6 +10,7 @@ from .data import data_app
 from .experiment import HELP, experiment
 from .features import features, make_fit_features
 from .fit import make_fit
+from .options import Device, Json, Quiet, ReadThreads
 from .output import print_json, print_text, say
 
 app = typer.Typer(
@@ -22,10 +23,6 @@ app = typer.Typer(
 )
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, made by `sohot fit`.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
-Workers = Annotated[int | None, typer.Option("--read-threads", min=0, help="Threads that read images.")]
 
 app.command("fit")(make_fit())
 app.command("experiment", help=HELP)(experiment)
@@ -49,7 +46,7 @@ def evaluate(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Target images, one folder per class.")],
     leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out classes the run does not know.")] = False,
     device: Device = "auto",
-    workers: Workers = None,
+    workers: ReadThreads = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -73,7 +70,7 @@ def predict(
     ] = None,
     top: Annotated[int, typer.Option("--top", help="How many of the likeliest classes to give.")] = 1,
     device: Device = "auto",
-    workers: Workers = None,
+    workers: ReadThreads = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:

@@ -1,25 +1,22 @@
 """`sohot data`: look a data set over, divide it, get it."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..data.check import CheckReport, check_dataset
 from ..data.datasets import dataset_names, open_dataset
 from ..data.datasets.class_table import read_class_table
 from ..data.datasets.dataset import DataSet
 from ..data.datasets.sources import Source, dataset_sources
-from ..data.fetch import Progress as Report
 from ..data.fetch import fetch_file
 from ..data.protocols import PROTOCOLS, make_split
 from ..data.protocols.split import split_bytes, write_split
-from .output import MOST_LISTED, print_json, say
+from .options import Json, Quiet
+from .output import MOST_LISTED, bar, print_json, say
 
 data_app = typer.Typer(
     name="data", help="Check, divide and fetch data sets.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -27,8 +24,6 @@ data_app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"The data set: {', '.join(dataset_names())}.")]
 Root = Annotated[Path, typer.Argument(metavar="ROOT", help="The folder in which it was unpacked.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 Classes = Annotated[
     Path | None, typer.Option("--classes", help="JSON table of class names, in place of the usual one.")
 ]
@@ -50,7 +45,7 @@ def check(
 ) -> None:
     """Count, compare with the official release, decode every image and find exact duplicates. Exit code 1: not well."""
     dataset = _open(name, root, classes, option)
-    with _progress(quiet) as progress:
+    with bar(quiet) as progress:
         report = check_dataset(dataset, decode=not quick, progress=progress)
     if as_json:
         print_json(report.as_dict())
@@ -105,7 +100,7 @@ def fetch(
     root.mkdir(parents=True, exist_ok=True)  # the steps below unpack into it
     if not as_json:  # first, so that a download that fails does not hide the rest
         _print_sources(sources, root)
-    with _progress(quiet) as progress:
+    with bar(quiet) as progress:
         files = [str(fetch_file(each, root, progress=progress)) for source in sources for each in source.downloads]
     if as_json:
         print_json({"dataset": name, "files": files, "sources": [_source(source, root) for source in sources]})
@@ -159,24 +154,3 @@ def _print_report(report: CheckReport) -> None:
         typer.echo(
             "nothing is wrong" if report.decoded else "nothing is wrong with the counts; images were not decoded"
         )
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Report | None]:
-    """Show stages on standard error: bars on a terminal, elsewhere a line when a stage is done."""
-    if quiet:
-        yield None
-        return
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        tasks: dict[str, Any] = {}
-
-        def report(stage: str, done: int, of: int) -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=of)
-            bars.update(tasks[stage], completed=done, total=of)
-            if done >= of and not console.is_terminal:
-                say(f"{stage}: {of} done")
-
-        yield report

@@ -15,8 +15,7 @@ from ..runs.auto import AUTO
 from ..runs.feature_run import fit_features, require_new_folder
 from ..runs.predictions import require_writable
 from ..training.randomness import reproducible
-from .output import percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
-from .watching import bar
+from .output import bar, percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
 
 
 def make_features(

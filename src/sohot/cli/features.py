@@ -8,12 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..methods.settings import HeadSettings
-from .options import option_parameters, with_parameters
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
-Workers = Annotated[int | None, typer.Option("--read-threads", min=0, help="Threads that read images.")]
+from .options import Device, Json, Quiet, ReadThreads, option_parameters, with_parameters
 
 
 def features(
@@ -28,7 +23,7 @@ def features(
     image_size: Annotated[int | None, typer.Option("--image-size", help="Side of the images.")] = None,
     channels: Annotated[int, typer.Option("--channels", help="3 (colour) or 1 (grey, depth).")] = 3,
     device: Device = "auto",
-    workers: Workers = None,
+    workers: ReadThreads = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:

@@ -11,8 +11,7 @@ from ..reporting.pages.writing import kind_of, write_report
 from ..runs.loaded_run import LoadedRun, export_run, images_for, open_run
 from ..runs.predictions import Prediction, classify, find_images, predictions_csv, require_writable, write_predictions
 from ..runs.train_and_test import evaluate_on
-from .output import percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
-from .watching import bar
+from .output import bar, percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
 
 
 def _open(folder: Path, device: str) -> LoadedRun:

@@ -16,7 +16,7 @@ from ..runs.config import RunConfig
 from ..runs.description import CONFIG, read_config
 from ..training.errors import Interrupted
 from .options import option_parameters, with_parameters
-from .output import percent, print_accuracy, print_json, print_text, results_only, say
+from .output import bar, percent, print_accuracy, print_json, print_text, results_only, say
 
 _HELP = """Adapt an image classifier from a source domain to a target domain with few labels.
 
@@ -41,7 +41,7 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     resolved, asked = resolve(config, given)
 
     from ..runs.pipeline import fit_run  # these import torch, which a wrong option need not wait for
-    from .watching import TerminalWatcher, bar
+    from .watching import TerminalWatcher
 
     try:
         with results_only(), bar(resolved.quiet) as progress:

@@ -4,11 +4,16 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import Field
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from ..methods.options import flag, in_groups, kinds_of
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+ReadThreads = Annotated[int | None, typer.Option("--read-threads", min=0, help="Threads that read images.")]
 
 _READ = (int, float, bool, str, Path)
 

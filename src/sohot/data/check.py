@@ -7,10 +7,8 @@ from typing import Any
 from .contents import content_keys
 from .datasets.dataset import DataSet
 from .folders import unreadable
-from .labelled import LabelledImages
+from .labelled import LabelledImages, Progress
 from .names import enumerate_words, printable
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

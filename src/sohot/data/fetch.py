@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from .._files import sync_folder
+from .labelled import Progress
 
-Progress = Callable[[str, int, int], None]
 _CHUNK = 1 << 18
 _WAIT = 30.0
 

@@ -1,11 +1,14 @@
 """A list of image files with their labels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .names import relative_name
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how many images (or bytes) are done, and of how many."""
 
 
 @dataclass(frozen=True)

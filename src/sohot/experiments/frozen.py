@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.labelled import LabelledImages
+from ..data.labelled import LabelledImages, Progress
 from ..data.protocols.cross_validation import few_shot_folds
 from ..data.protocols.split import Split
 from ..heads.fit import fit_stack
@@ -17,7 +17,6 @@ from ..heads.problem import FeatureProblem
 from ..heads.result import StackedFit
 from ..methods.settings import HeadSettings
 from ..networks.device import choose_device
-from ..runs.run_data import Progress
 from ..runs.trunk_folder import TrunkFolder
 from ..selection.candidates import Candidate
 from ..selection.choice import AllFailed, CandidateScore, FoldScore, choose, tabulate

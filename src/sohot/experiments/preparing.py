@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..data.labelled import LabelledImages
+from ..data.labelled import LabelledImages, Progress
 from ..data.protocols.split import Split
 from ..methods.registry import method
 from ..networks.device import choose_device
 from ..runs.building import OPTIONS, START, build_model
-from ..runs.run_data import Progress
 from ..runs.trunk_folder import TrunkFolder, fill_folders
 from ..runs.trunk_store import TrunkStore
 from .cell import Cell

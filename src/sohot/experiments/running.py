@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.datasets import open_dataset
-from ..runs.run_data import Progress
+from ..data.labelled import Progress
 from .cell import TRIALS, Cell
 from .cell_training import Workplace
 from .engines import Engine, Outcome, Work

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
@@ -16,7 +16,7 @@ from ..data.datasets import open_dataset
 from ..data.decode import default_workers
 from ..data.folders import LeftOut, scan_folder, unreadable
 from ..data.image_batches import iter_batches
-from ..data.labelled import LabelledImages
+from ..data.labelled import LabelledImages, Progress
 from ..data.names import natural_key, printable
 from ..data.readers import find_reader, part_of
 from ..networks.backbone import Backbone
@@ -25,9 +25,6 @@ from .feature_set import FeatureSet
 
 BATCH = 32
 """Images that pass the network together."""
-
-Progress = Callable[[str, int, int], None]
-"""Told what is being done, how many images are done, and of how many."""
 
 
 def find_domains(

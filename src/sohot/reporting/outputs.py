@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..data.labelled import Progress
 from ..experiments.grid import Grid
-from ..runs.run_data import Progress
 
 
 def write_outputs(

@@ -10,7 +10,7 @@ import torch
 
 from ..data.folders import LeftOut, scan_folder
 from ..data.input_spec import InputSpec
-from ..data.labelled import LabelledImages
+from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words
 from ..networks.two_streams import TwoStreams
 from ..training.errors import CheckpointError
@@ -18,7 +18,6 @@ from ..training.export import export_onnx
 from ..training.run_files import checkpoint_folders
 from ..training.run_folder import load_run
 from .building import rebuild_model
-from .run_data import Progress
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .._files import write_json, write_toml
+from ..data.labelled import Progress
 from ..methods.settings import FitSettings
 from ..networks.device import choose_device
 from ..networks.registry import find_builder
@@ -24,7 +25,7 @@ from .config import RunConfig
 from .description import CONFIG, DESCRIPTION, REPORT, make_report
 from .launcher import end_with_parent, launch, needs_launch
 from .presets import explain_paper, is_paper, resolve_paper
-from .run_data import Progress, RunData, add_test, digest_names, gather, gather_training
+from .run_data import RunData, add_test, digest_names, gather, gather_training
 from .selection import asked_options, describe_data, for_both, require_one_device, result_options, select
 from .train_and_test import StepWatcher, train_and_test
 from .trunk_store import TrunkStore, cache_folder

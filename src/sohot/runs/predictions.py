@@ -16,9 +16,9 @@ from ..data.crops import to_tensor
 from ..data.decode import SUFFIXES, UnreadableImage, default_workers, read_image
 from ..data.folders import LeftOut
 from ..data.input_spec import InputSpec
+from ..data.labelled import Progress
 from ..data.names import natural_key, printable
 from .loaded_run import LoadedRun
-from .run_data import Progress
 
 BATCH = 32
 

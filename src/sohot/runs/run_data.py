@@ -2,20 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..data.contents import content_keys
 from ..data.folders import ClassMismatchError, LeftOut, common_classes, scan_folder
-from ..data.labelled import LabelledImages
+from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words, printable
 from ..data.shots import short_classes, take_shots
 from .config import RunConfig
-
-Progress = Callable[[str, int, int], None]
-"""Told what is being done, how many images are done, and of how many."""
 
 
 @dataclass

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import lock_folder
+from ..data.labelled import Progress
 from ..data.protocols.cross_validation import few_shot_rows
 from ..selection.choice import AllFailed, Choice, FoldScore, choose, score_each
 from ..selection.folds import MOST_FOLDS, Fold, TooFewShots
@@ -18,7 +19,7 @@ from ..training.errors import ChangedRun, Interrupted, TrainingError
 from ..training.ranks import Ranks
 from .auto import AUTO, SelectionFile, auto_candidates
 from .config import RESULT_OPTIONS, RunConfig
-from .run_data import Progress, RunData, digest_names
+from .run_data import RunData, digest_names
 from .train_and_test import train_fold
 from .trunk_store import TrunkStore
 

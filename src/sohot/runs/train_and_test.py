@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..data.image_batches import ImageInputs
-from ..data.labelled import LabelledImages
+from ..data.labelled import LabelledImages, Progress
 from ..methods.settings import FitSettings
 from ..networks.device import choose_device
 from ..networks.two_streams import TwoStreams
@@ -25,7 +25,7 @@ from ..training.training_run import FitResult, fit
 from .batching import make_batches
 from .building import build_model
 from .config import RunConfig
-from .run_data import Progress, RunData
+from .run_data import RunData
 from .trunk_store import OFF, SHARED, TrunkStore
 
 StepWatcher = Callable[[dict[str, float]], None]

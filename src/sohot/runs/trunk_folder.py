@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from .._files import lock_folder, write_json
 from ..data.image_batches import iter_batches
 from ..data.input_spec import InputSpec
-from ..data.labelled import LabelledImages
+from ..data.labelled import LabelledImages, Progress
 from ..networks.trunk_cache import cache_trunk, open_cache, output_bytes, trunk_key
-from .run_data import Progress
 
 CHUNK = 256
 """Images in one file: what a killed runner loses at most."""

@@ -16,7 +16,7 @@ from torch import Tensor
 from ..data.augment import AugmentedImages
 from ..data.image_batches import ImageInputs, iter_batches
 from ..data.input_spec import InputSpec
-from ..data.labelled import LabelledImages
+from ..data.labelled import LabelledImages, Progress
 from ..networks.device import choose_device
 from ..networks.trunk_cache import cache_trunk, open_cache, output_bytes, trunk_key
 from ..networks.two_streams import TwoStreams
@@ -24,7 +24,6 @@ from ..training.inputs import Inputs, TensorInputs
 from ..training.ranks import Ranks
 from .building import OPTIONS, START
 from .config import RunConfig
-from .run_data import Progress
 from .trunk_folder import BATCH, RowInputs, TrunkFolder, image_texts
 
 OFF, SHARED = "off", "shared"

@@ -69,7 +69,7 @@ def test_a_table_is_read_from_json(tmp_path: Path) -> None:
 def test_one_folder_cannot_be_two_classes() -> None:
     images = LabelledImages([Path("1.jpg")], [0], ["cup"])
     with pytest.raises(ValueError, match="gives 'Cup' of a to both 'x' and 'y'"):
-        apply_table(images, {"x": {"a": ["cup"]}, "y": {"a": ["Cup"]}}, "a")
+        apply_table({"a": images}, {"x": {"a": ["cup"]}, "y": {"a": ["Cup"]}})
 
 
 def test_names_and_options_are_checked(tmp_path: Path) -> None:

@@ -29,22 +29,36 @@ def names_in(table: ClassTable, domain: str) -> dict[str, str]:
     Raises:
         ValueError: One name stands for two classes.
     """
-    found: dict[str, str] = {}
+    owner: dict[str, str] = {}
     for name, domains in table.items():
         for called in domains.get(domain, [name]):
-            if found.setdefault(plain_name(called), name) != name:
+            if owner.setdefault(plain_name(called), name) != name:
                 raise ValueError(
-                    f"the class table gives {called!r} of {domain} to both {found[plain_name(called)]!r} and {name!r}"
+                    f"the class table gives {called!r} of {domain} to both {owner[plain_name(called)]!r} and {name!r}"
                 )
-    return found
+    return owner
 
 
-def apply_table(images: LabelledImages, table: ClassTable, domain: str) -> tuple[LabelledImages, list[str]]:
-    """Rename the classes of a domain and keep those in the table alone.
+def apply_table(
+    domains: Mapping[str, LabelledImages], table: ClassTable | None
+) -> tuple[dict[str, LabelledImages], list[str]]:
+    """Rename the classes of all domains and keep those in the table alone; without a table all stay as they are.
 
     Returns:
         The images over the classes of the table, in its order, and a sentence for each class that has no image.
     """
+    if table is None:
+        return dict(domains), []
+    renamed = {domain: _rename(images, table, domain) for domain, images in domains.items()}
+    return renamed, [
+        f"{domain} has no image of class {name!r} (called {enumerate_words(table[name].get(domain, [name]))} there)"
+        for domain, images in renamed.items()
+        for name, count in zip(images.classes, images.counts(), strict=True)
+        if not count
+    ]
+
+
+def _rename(images: LabelledImages, table: ClassTable, domain: str) -> LabelledImages:
     classes = tuple(table)
     wanted = names_in(table, domain)
     new_label = {
@@ -54,12 +68,7 @@ def apply_table(images: LabelledImages, table: ClassTable, domain: str) -> tuple
     }
     rows = [row for row, label in enumerate(images.labels) if label in new_label]
     labels = tuple(new_label[images.labels[row]] for row in rows)
-    found = replace(images.subset(rows), labels=labels, classes=classes)
-    empty = [name for name, count in zip(classes, found.counts(), strict=True) if not count]
-    return found, [
-        f"{domain} has no image of class {name!r} (called {enumerate_words(table[name].get(domain, [name]))} there)"
-        for name in empty
-    ]
+    return replace(images.subset(rows), labels=labels, classes=classes)
 
 
 def read_class_table(file: Path) -> ClassTable:

@@ -37,14 +37,11 @@ def open_digits(root: Path, classes: ClassTable | None = None, *, part: str = "a
     domains = {name: images for name, images in found.items() if len(images)}
     if not domains:
         raise nothing_found(NAME, root, "train-images-idx3-ubyte.gz, its labels, t10k-…, usps.bz2 and usps.t.bz2")
-    problems: list[str] = [f"the domain {name} is missing" for name in found if name not in domains]
-    if classes is not None:
-        for name in domains:
-            domains[name], lacking = apply_table(domains[name], classes, name)
-            problems += lacking
+    missing = [f"the domain {name} is missing" for name in found if name not in domains]
+    domains, lacking = apply_table(domains, classes)
     official = {name: sum(counts[half] for half in halves) for name, counts in OFFICIAL.items()}
     letters = {"M": "mnist", "U": "usps"}
-    return DataSet(NAME, root, domains, letters, ("M-U", "U-M"), official, (), tuple(problems))
+    return DataSet(NAME, root, domains, letters, ("M-U", "U-M"), official, (), (*missing, *lacking))
 
 
 def _mnist(root: Path, halves: Sequence[str]) -> LabelledImages:

@@ -43,24 +43,22 @@ def open_rgbd_caltech(root: Path, classes: ClassTable | None = None) -> DataSet:
     if depth_folder is None and photo_folder is None:
         raise nothing_found(NAME, root, "rgbd-dataset/ (with *_depthcrop.png) and 256_ObjectCategories/")
     domains: dict[str, LabelledImages] = {}
-    problems: list[str] = []
+    missing: list[str] = []
     left_out = []
     if depth_folder is None:
-        problems.append("the domain depth (rgbd-dataset/ with *_depthcrop.png) is missing")
+        missing.append("the domain depth (rgbd-dataset/ with *_depthcrop.png) is missing")
     else:
-        domains[DEPTH], lacking = _depth(depth_folder, table)
-        problems += lacking
+        domains[DEPTH] = _depth(depth_folder, table)
     if photo_folder is None:
-        problems.append("the domain caltech (256_ObjectCategories/) is missing")
+        missing.append("the domain caltech (256_ObjectCategories/) is missing")
     else:
         scan = scan_folder(photo_folder, check=False)
-        domains[PHOTOS], lacking = apply_table(scan.images, table, PHOTOS)
-        problems += lacking
-        left_out = scan.left_out
-    return DataSet(NAME, root, domains, {}, (f"{DEPTH}-{PHOTOS}",), {}, tuple(left_out), tuple(problems))
+        domains[PHOTOS], left_out = scan.images, scan.left_out
+    domains, lacking = apply_table(domains, table)
+    return DataSet(NAME, root, domains, {}, (f"{DEPTH}-{PHOTOS}",), {}, tuple(left_out), (*missing, *lacking))
 
 
-def _depth(folder: Path, table: ClassTable) -> tuple[LabelledImages, list[str]]:
+def _depth(folder: Path, table: ClassTable) -> LabelledImages:
     """List the depth crops of the wanted classes; the release holds several hundred thousand other files."""
     wanted = names_in(table, DEPTH)
     categories = [each for each in folder.iterdir() if each.is_dir() and plain_name(each.name) in wanted]
@@ -69,7 +67,7 @@ def _depth(folder: Path, table: ClassTable) -> tuple[LabelledImages, list[str]]:
         crops = sorted(category.glob("*/*_depthcrop.png"), key=lambda file: natural_key(str(file)))
         rows += [(file, category.name, printable(f"{category.name}/{file.parent.name}")) for file in crops]
     names = list(dict.fromkeys(name for _, name, _ in rows))
-    images = LabelledImages(
+    return LabelledImages(
         tuple(file for file, _, _ in rows),
         tuple(names.index(name) for _, name, _ in rows),
         tuple(names),
@@ -77,4 +75,3 @@ def _depth(folder: Path, table: ClassTable) -> tuple[LabelledImages, list[str]]:
         groups=tuple(group for _, _, group in rows),
         reader="depth",
     )
-    return apply_table(images, table, DEPTH)

@@ -110,17 +110,17 @@ def open_voc_sketches(
     if photo_folder is None:
         problems.append("the domain voc (VOCdevkit/VOC2007/) is missing")
     else:
-        images, said = _photos(photo_folder, whole, difficult, truncated, left_out)
-        domains[PHOTOS], lacking = apply_table(images, table, PHOTOS)
-        problems += said + lacking
+        domains[PHOTOS], said = _photos(photo_folder, whole, difficult, truncated, left_out)
+        problems += said
     if sketch_folder is None:
         problems.append("the domain sketches (png/) is missing")
     else:
         scan = scan_folder(sketch_folder, check=False)
-        domains[SKETCHES], lacking = apply_table(scan.images, table, SKETCHES)
-        problems += lacking
+        domains[SKETCHES] = scan.images
         left_out += scan.left_out
         official[SKETCHES] = PER_SKETCH_CLASS * len(table)
+    domains, lacking = apply_table(domains, table)
+    problems += lacking
     return DataSet(NAME, root, domains, {}, (f"{PHOTOS}-{SKETCHES}",), official, tuple(left_out), tuple(problems))
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...runs.run_data import Progress
+from ...data.labelled import Progress
 from ..published import published
 from ..results import Record, ResultRow, collect, shifts_of
 from .canvas import save_figure

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from ...data.image_batches import iter_batches
-from ...data.labelled import LabelledImages
+from ...data.labelled import LabelledImages, Progress
 from ...networks.two_streams import TwoStreams
 from ...runs.building import build_model
 from ...runs.config import RunConfig
 from ...runs.description import CONFIG, read_config
 from ...runs.loaded_run import LoadedRun
-from ...runs.run_data import Progress, RunData, digest_names, gather
+from ...runs.run_data import RunData, digest_names, gather
 
 LOOKED_AT = 240
 """Test images that are classified to choose samples from."""

@@ -8,10 +8,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from ... import __version__
+from ...data.labelled import Progress
 from ...data.names import printable
 from ...methods.registry import method
 from ...runs.description import CONFIG, DESCRIPTION, describe_run, read_config
-from ...runs.run_data import Progress
 from ...training.logs import read_csv_log
 from ...training.run_files import checkpoint_folders, read_description
 from ..figures.canvas import save_figure

@@ -6,9 +6,8 @@ from typing import Any
 
 import torch
 
-from ...data.labelled import LabelledImages
+from ...data.labelled import LabelledImages, Progress
 from ...runs.loaded_run import open_run
-from ...runs.run_data import Progress
 from ...training.errors import TrainingError
 from ..figures.features import DomainFeatures, write_feature_figures
 from ..projection import project

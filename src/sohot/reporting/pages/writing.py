@@ -13,8 +13,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ..._files import write_atomically
+from ...data.labelled import Progress
 from ...functional.plain_checks import check_count
-from ...runs.run_data import Progress
 from .blocks import Page
 from .complexity_page import FILES as COMPLEXITY
 from .complexity_page import complexity_page, find_complexity

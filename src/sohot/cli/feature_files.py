@@ -4,7 +4,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from ..data.names import printable
 from ..heads.extraction import extract, find_domains
 from ..heads.feature_set import FeatureSet, read_features, split_features, write_features
 from ..methods.options import convert
@@ -62,7 +61,7 @@ def make_features(
         "classes": list(found.classes),
         "domains": {name: len(images) for name, images in domains.items()},
         "network": found.network,
-        "left_out": [{"path": printable(one.path), "reason": one.reason} for one in left_out],
+        "left_out": [path.as_json() for path in left_out],
     }
     if json:
         print_json(result)

@@ -28,14 +28,14 @@ def evaluate_run(
     """Test a run on class folders and print its accuracy."""
     run = _open(folder, device)
     with bar(quiet) as progress:
-        found, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
-        say(f"{len(found)} images from {found.root}")
+        tested, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
+        say(f"{len(tested)} images from {tested.root}")
         for note in notes:
             say(f"note: {note}")
         say_left_out(left_out)
-        accuracy = evaluate_on(run.model, found, workers, progress).as_json()
+        accuracy = evaluate_on(run.model, tested, workers, progress).as_json()
     if json:
-        out = [{"path": printable(one.path), "reason": one.reason} for one in left_out]
+        out = [path.as_json() for path in left_out]
         print_json({"run": str(folder), "step": run.step, "accuracy": accuracy, "left_out": out, "notes": notes})
         return
     print_accuracy(accuracy)
@@ -72,20 +72,21 @@ def predict_run(
         "run": str(folder),
         "out": None if out is None else str(out),
         "labelled": len(predictions),
-        "unreadable": [{"path": printable(one.path), "reason": one.reason} for one in unreadable],
+        "unreadable": [path.as_json() for path in unreadable],
     }
     if json:
-        print_json(result if out is not None else {**result, "predictions": [_as_json(one) for one in predictions]})
+        listed = {"predictions": [_as_json(prediction) for prediction in predictions]} if out is None else {}
+        print_json({**result, **listed})
     elif out is None:
         sys.stdout.write(predictions_csv(predictions, top))
     else:
         print_text(f"{len(predictions)} images labelled in {out}, {len(unreadable)} could not be read")
 
 
-def _as_json(one: Prediction) -> dict[str, Any]:
-    likeliest = zip(one.labels, one.probabilities, strict=True)
+def _as_json(prediction: Prediction) -> dict[str, Any]:
+    likeliest = zip(prediction.labels, prediction.probabilities, strict=True)
     top = [{"label": label, "probability": share} for label, share in likeliest]
-    return {"file": printable(one.file), **top[0], "top": top}
+    return {"file": printable(prediction.file), **top[0], "top": top}
 
 
 def export_file(folder: Path, file: Path, *, json: bool) -> None:

@@ -13,30 +13,30 @@ from .output import percent, print_json
 
 def show_info(folder: Path, *, json: bool) -> None:
     """Print what is known of a run."""
-    found = describe_run(folder)
+    described = describe_run(folder)
     if json:
-        print_json(found)
+        print_json(described)
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    for name, text in _lines(found):
+    for name, text in _lines(described):
         table.add_row(name, escape(text))
     Console().print(table)
-    Console().print(f"\n{found['command']}", markup=False, highlight=False, soft_wrap=True)
+    Console().print(f"\n{described['command']}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
-    lines = [("run", found["run"]), ("state", found["state"]), ("method", found["method"])]
-    if found["selection"]:
-        lines.append(("chosen", found["selection"]["reason"]))
-    data = found["data"] or {}
+def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
+    lines = [("run", described["run"]), ("state", described["state"]), ("method", described["method"])]
+    if described["selection"]:
+        lines.append(("chosen", described["selection"]["reason"]))
+    data = described["data"] or {}
     for part in ("source", "target", "test"):
         if content := data.get(part):
             lines.append((part, f"{content['images']} images from {content['folder']}"))
-    classes = found["classes"]
+    classes = described["classes"]
     lines.append((f"{len(classes)} classes", ", ".join(classes)))
-    if accuracy := found["accuracy"]:
+    if accuracy := described["accuracy"]:
         low, high = accuracy["interval95"]
         lines.append(
             (
@@ -45,8 +45,8 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
                 f"mean of classes {percent(accuracy['macro'])} %",
             )
         )
-    lines += [("network", _pairs(found["network"])), ("settings", _pairs(found["settings"]))]
-    lines += [("versions", _pairs(found["versions"])), ("repeat it by", "")]
+    lines += [("network", _pairs(described["network"])), ("settings", _pairs(described["settings"]))]
+    lines += [("versions", _pairs(described["versions"])), ("repeat it by", "")]
     return lines
 
 

@@ -164,27 +164,27 @@ class AugmentedImages:
     def _by_pillow(self, rows: Sequence[int], numbers: Sequence[Sequence[float]]) -> Tensor:
         batch = empty_batch(len(rows), self.spec)
 
-        def load(place: int) -> None:
-            picture = self._pictures[rows[place]]
-            to_tensor(picture, self.spec, random_crop(*picture.size, numbers[place]), batch[place])
+        def load(index: int) -> None:
+            picture = self._pictures[rows[index]]
+            to_tensor(picture, self.spec, random_crop(*picture.size, numbers[index]), batch[index])
 
         for _ in map(load, range(len(rows))) if self._pool is None else self._pool.map(load, range(len(rows))):
             pass  # an image that cannot be read ends it here
         return batch
 
     def _by_gpu(self, gpu: torch.device, rows: Sequence[int], numbers: Sequence[Sequence[float]]) -> Tensor:
-        found = {row: pixels for row in rows if (pixels := self._on_gpu.get(row)) is not None}
-        missing = [row for row in dict.fromkeys(rows) if row not in found]
+        on_gpu = {row: pixels for row in rows if (pixels := self._on_gpu.get(row)) is not None}
+        missing = [row for row in dict.fromkeys(rows) if row not in on_gpu]
         for row, picture in zip(missing, self._decode(missing), strict=True):
             # In this thread, for it has chosen its GPU. Three channels become three planes there, once.
             values = np.array(picture).reshape(picture.height, picture.width, self.spec.channels)
-            found[row] = send(torch.from_numpy(values), gpu).permute(2, 0, 1).contiguous()
-            if not self._on_gpu.put(row, found[row], values.size):
+            on_gpu[row] = send(torch.from_numpy(values), gpu).permute(2, 0, 1).contiguous()
+            if not self._on_gpu.put(row, on_gpu[row], values.size):
                 self._pictures.keep(row, picture)
         crops = [
-            random_crop(found[row].shape[2], found[row].shape[1], of) for row, of in zip(rows, numbers, strict=True)
+            random_crop(on_gpu[row].shape[2], on_gpu[row].shape[1], of) for row, of in zip(rows, numbers, strict=True)
         ]
-        return resample([found[row] for row in rows], crops, self.spec, gpu)
+        return resample([on_gpu[row] for row in rows], crops, self.spec, gpu)
 
     def _decode(self, rows: Sequence[int]) -> Iterable[Image.Image]:
         look = self._pictures.look

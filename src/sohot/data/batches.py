@@ -123,7 +123,7 @@ class BalancedBatches:
         """Give the source rows and the target rows of one step, each in ascending order."""
         if step < 0:
             raise ValueError(f"step must be at least 0, got {step}")
-        shown = [self._classes[place] for place in self._class_cycle.taken(step)]
+        shown = [self._classes[index] for index in self._class_cycle.taken(step)]
         turns = self._class_cycle.earlier_turns(step).tolist()
         return self._domain_rows("source", shown, turns), self._domain_rows("target", shown, turns)
 

@@ -8,7 +8,7 @@ from .contents import content_keys
 from .datasets.dataset import DataSet
 from .folders import unreadable
 from .labelled import LabelledImages, Progress
-from .names import enumerate_words, printable
+from .names import enumerate_words
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,15 @@ class CheckReport:
         """Say what is wrong, a sentence each; nothing if all is well."""
         said = list(self.dataset.problems)
         for domain, official in self.dataset.official.items():
-            found = len(self.dataset.domains[domain]) if domain in self.dataset.domains else official
-            if found != official:
-                said.append(f"{domain} has {found} images, the official release {official}")
+            count = len(self.dataset.domains[domain]) if domain in self.dataset.domains else official
+            if count != official:
+                said.append(f"{domain} has {count} images, the official release {official}")
         for copies in self.copies:
             if len(copies.classes) > 1:
                 files = enumerate_words(file for _, _, file in copies.images)
                 said.append(f"one picture has the labels {enumerate_words(sorted(copies.classes))}: {files}")
         said += [f"{domain}: {file} cannot be read: {reason}" for domain, file, reason in self.broken]
-        return said + [str(one) for one in self.dataset.left_out]
+        return said + [str(item) for item in self.dataset.left_out]
 
     def remarks(self) -> list[str]:
         """Say what one should know although it is not wrong."""
@@ -101,7 +101,7 @@ class CheckReport:
                 "files": [[f"{domain}/{file}" for domain, _, file in copies.images] for copies in self.copies],
             },
             "unreadable": [{"domain": domain, "file": file, "reason": reason} for domain, file, reason in self.broken],
-            "left_out": [{"path": printable(one.path), "reason": one.reason} for one in self.dataset.left_out],
+            "left_out": [path.as_json() for path in self.dataset.left_out],
             "problems": problems,
             "remarks": self.remarks(),
         }

@@ -137,8 +137,8 @@ def resample(pictures: Sequence[Tensor], crops: Sequence[Crop], spec: InputSpec,
     width, height = (max(end - start for start, end in spans) for spans in (across, down))
     shape = len(pictures), spec.channels, height, width
     stacked = torch.zeros(shape, dtype=torch.uint8, device=pictures[0].device)
-    for place, picture, (left, right), (top, bottom) in zip(stacked, pictures, across, down, strict=True):
-        place[:, : bottom - top, : right - left] = picture[:, top:bottom, left:right]
+    for canvas, picture, (left, right), (top, bottom) in zip(stacked, pictures, across, down, strict=True):
+        canvas[:, : bottom - top, : right - left] = picture[:, top:bottom, left:right]
     boxes = [
         (
             crop.left - left,
@@ -177,11 +177,11 @@ def _weights(
     start: Tensor, end: Tensor, side: Tensor, length: int, spec: InputSpec, mirrored: Tensor | None = None
 ) -> Tensor:
     """Give the weight of each of `length` pixels in each pixel of the result: (crops, size, length)."""
-    place = torch.arange(spec.size, device=start.device)[None]
+    column = torch.arange(spec.size, device=start.device)[None]
     if mirrored is not None:
-        place = torch.where(mirrored[:, None] > 0, spec.size - 1 - place, place)
+        column = torch.where(mirrored[:, None] > 0, spec.size - 1 - column, column)
     scale = ((end - start) / spec.size)[:, None]
-    centre = start[:, None] + (place + 0.5) * scale
+    centre = start[:, None] + (column + 0.5) * scale
     pixel = torch.arange(length, device=start.device)
     distance = (pixel + 0.5 - centre[:, :, None]).abs() / scale.clamp(min=1.0)[:, :, None]
     weights = _FILTERS[spec.interpolation][1](distance) * (pixel < side[:, None, None])

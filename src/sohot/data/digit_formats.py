@@ -49,7 +49,7 @@ def parse_idx(content: bytes, file: Path) -> npt.NDArray[np.uint8]:
     if kind != _UNSIGNED_BYTES:
         raise UnreadableImage(file, f"it holds values of IDX type {kind:#04x}; images and labels are bytes (0x08)")
     start = 4 + 4 * dimensions
-    shape = [int.from_bytes(content[place : place + 4], "big") for place in range(4, start, 4)]
+    shape = [int.from_bytes(content[offset : offset + 4], "big") for offset in range(4, start, 4)]
     wanted = start + int(np.prod(shape, dtype=object))
     if len(content) != wanted:
         raise UnreadableImage(file, f"its head promises {wanted} bytes, it has {len(content)}")

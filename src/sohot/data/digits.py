@@ -74,9 +74,9 @@ def handwritten_digits() -> tuple[Tensor, Tensor]:
 def _draw(digit: int, draw: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
     """Draw one digit; `draw` holds uniform random numbers: font, stroke, rotation, scales, shear, shifts, …."""
     fonts = _BOLD + _REGULAR
-    place = int(draw[0] * len(fonts))
-    thicker = int(draw[1] * 3) - (place < len(_BOLD))  # bold fonts also get thinner, others would break
-    glyph = _glyph(fonts[place], digit, thicker)
+    index = int(draw[0] * len(fonts))
+    thicker = int(draw[1] * 3) - (index < len(_BOLD))  # bold fonts also get thinner, others would break
+    glyph = _glyph(fonts[index], digit, thicker)
     bent = glyph.transform(glyph.size, Image.Transform.AFFINE, _affine(draw[2:8]), Image.Resampling.BILINEAR)
     return np.asarray(bent.resize((SIDE, SIDE), Image.Resampling.BOX))
 

@@ -30,6 +30,10 @@ class LeftOut:
     def __str__(self) -> str:
         return f"{printable(self.path)}: {self.reason}"
 
+    def as_json(self) -> dict[str, str]:
+        """Give it as JSON holds it."""
+        return {"path": printable(self.path), "reason": self.reason}
+
 
 @dataclass
 class Walk:
@@ -61,11 +65,11 @@ class Walk:
         """List the sub-folders and the image files of one folder. Hidden ones and other files are passed over."""
         folders, files = [], []
         try:
-            found = sorted(os.scandir(folder), key=lambda entry: natural_key(entry.name))
+            entries = sorted(os.scandir(folder), key=lambda entry: natural_key(entry.name))
         except OSError as error:
             self.leave_out(folder, f"it cannot be opened: {error.strerror}")
             return [], []
-        for entry in found:
+        for entry in entries:
             is_image = Path(entry.name).suffix.lower() in SUFFIXES
             if entry.name.startswith(".") or entry.name == "__MACOSX":
                 continue
@@ -182,17 +186,17 @@ def scan_folder(
         FileNotFoundError: There is no such folder.
         ValueError: It is empty, has no class folders, or a class has no image that can be read.
     """
-    found = walk(Path(root))
-    classes = sorted(found.classes, key=natural_key)
-    files = [file for name in classes for file in found.classes[name]]
-    labels = [label for label, name in enumerate(classes) for _ in found.classes[name]]
-    images = LabelledImages(tuple(files), tuple(labels), tuple(classes), found.root)
+    walked = walk(Path(root))
+    classes = sorted(walked.classes, key=natural_key)
+    files = [file for name in classes for file in walked.classes[name]]
+    labels = [label for label, name in enumerate(classes) for _ in walked.classes[name]]
+    images = LabelledImages(tuple(files), tuple(labels), tuple(classes), walked.root)
     if not check:
-        return FolderScan(images, found.left_out)
+        return FolderScan(images, walked.left_out)
     broken = unreadable(images, on_progress=on_progress, workers=workers)
     readable = images.subset([row for row in range(len(images)) if row not in broken])
     _check_no_class_lost(images, readable, broken)
-    return FolderScan(readable, found.left_out + [LeftOut(files[row], broken[row]) for row in sorted(broken)])
+    return FolderScan(readable, walked.left_out + [LeftOut(files[row], broken[row]) for row in sorted(broken)])
 
 
 def common_classes(

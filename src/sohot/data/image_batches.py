@@ -41,8 +41,8 @@ def load_batch(images: LabelledImages, rows: Rows, spec: InputSpec, pool: Execut
     wanted = check_rows(rows, len(images))
     batch = empty_batch(len(wanted), spec)
 
-    def load(place: int) -> None:
-        load_image(images, wanted[place], spec, batch[place])
+    def load(index: int) -> None:
+        load_image(images, wanted[index], spec, batch[index])
 
     for _ in map(load, range(len(wanted))) if pool is None else pool.map(load, range(len(wanted))):
         pass  # an image that cannot be read ends it here

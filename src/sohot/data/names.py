@@ -34,7 +34,7 @@ def natural_key(name: str) -> tuple[list[str | int], str]:
     """
     # Splitting by a group alternates text and digits, so that text is only ever compared with text.
     parts = re.split("([0-9]+)", printable(name).casefold())
-    return [int(part) if place % 2 else part for place, part in enumerate(parts)], name
+    return [int(part) if index % 2 else part for index, part in enumerate(parts)], name
 
 
 def relative_name(file: Path, root: Path | None) -> str:

@@ -56,7 +56,7 @@ def _stages(network: Any, drop_blocks: bool) -> list[nn.Sequential]:
     """Stem, 16 blocks, and the last convolution with its pooling."""
     rate = (network._global_params.drop_connect_rate or 0.0) if drop_blocks else 0.0
     count = len(network._blocks)
-    blocks = [nn.Sequential(_Block(block, rate * place / count)) for place, block in enumerate(network._blocks)]
+    blocks = [nn.Sequential(_Block(block, rate * index / count)) for index, block in enumerate(network._blocks)]
     stem = nn.Sequential(network._conv_stem, network._bn0, nn.ReLU6())
     last = nn.Sequential(network._conv_head, network._bn1, nn.ReLU6(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     return [stem, *blocks, last]

@@ -71,7 +71,7 @@ def first_of_last_two_blocks(stages: list[nn.Module]) -> int | None:
     if len(stages) == 1:
         return None
     for weights in (2, 1):
-        places = [place for place, stage in enumerate(stages) if count_weights(stage) >= weights]
+        places = [index for index, stage in enumerate(stages) if count_weights(stage) >= weights]
         if len(places) >= 2:
             return places[-2]
     return None
@@ -119,12 +119,12 @@ def _watch(network: nn.Module, images: Tensor) -> _Call:
 
 def is_called_plainly(network: nn.Module, modules: list[nn.Module], images: Tensor) -> bool:
     """Whether each of some modules runs once, on one tensor and nothing else."""
-    calls, found = [_watch(network, images)], []
+    calls, matched = [_watch(network, images)], []
     while calls:
         call = calls.pop()
         calls.extend(call.calls)
-        found.extend([call] if any(call.module is module for module in modules) else [])
-    return len(found) == len(modules) and all(call.value is not None for call in found)
+        matched.extend([call] if any(call.module is module for module in modules) else [])
+    return len(matched) == len(modules) and all(call.value is not None for call in matched)
 
 
 def _find_blocks(call: _Call, blocks: set[type]) -> None:

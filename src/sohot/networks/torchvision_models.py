@@ -50,7 +50,7 @@ def _build(options: BackboneOptions, model: str, enum: str) -> Backbone:
     network = getattr(import_torchvision().models, model)(weights=None)
     loaded = load_weights(network, options, lambda: torchvision_weights(enum), classifier=("classifier.6.",))
     stages = group_stages(_layers(network, tap, options.dropout == "everywhere"))
-    convolutions = [place for place, stage in enumerate(stages) if _holds_convolution(stage)]
+    convolutions = [index for index, stage in enumerate(stages) if _holds_convolution(stage)]
     row, spec = fit_channels(stages, imagenet_spec(options.size), options.channels)
     return Backbone(
         model,

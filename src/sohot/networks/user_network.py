@@ -61,10 +61,10 @@ def find_function(name: str) -> Callable[..., Any]:
         spec.loader.exec_module(module)
     except Exception as error:
         raise ValueError(f"backbone {name}: {file} cannot be imported: {type(error).__name__}: {error}") from error
-    found = getattr(module, function, None)
-    if not callable(found):
+    builder = getattr(module, function, None)
+    if not callable(builder):
         raise ValueError(f"backbone {name}: {file} has no function {function!r}")
-    return found  # type: ignore[no-any-return]
+    return builder  # type: ignore[no-any-return]
 
 
 def _call(function: Callable[..., Any], options: BackboneOptions) -> Any:

@@ -113,10 +113,10 @@ class _Rank:
     def ending(self) -> dict[str, Any]:
         """Give what it has said of its end."""
         try:
-            found: dict[str, Any] = json.loads(self.ending_file.read_bytes())
+            told: dict[str, Any] = json.loads(self.ending_file.read_bytes())
         except (OSError, ValueError):
             return {}
-        return found
+        return told
 
     def last_words(self) -> str:
         """Give the last line it printed."""
@@ -211,7 +211,7 @@ def _environment(config: RunConfig) -> dict[str, str]:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
     return port

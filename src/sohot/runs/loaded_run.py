@@ -104,19 +104,19 @@ def images_for(
         The images with the run's numbers of the classes, what was left out, and notes.
     """
     report = None if progress is None else lambda done, of: progress("checking images", done, of)
-    found = scan_folder(folder, on_progress=report, workers=workers or None)
+    scan = scan_folder(folder, on_progress=report, workers=workers or None)
     notes = []
-    if unknown := [name for name in found.images.classes if name not in run.classes]:
+    if unknown := [name for name in scan.images.classes if name not in run.classes]:
         named = enumerate_words(map(repr, unknown))
         if not leave_out:
             raise ValueError(
                 f"{folder} has classes that the run does not know: {named}; leave them out with --leave-out"
             )
         notes.append(f"left out {len(unknown)} classes that the run does not know: {named}")
-    images = found.images.with_classes(run.classes)
+    images = scan.images.with_classes(run.classes)
     if not len(images):
         raise ValueError(f"{folder} holds no image of a class that the run knows")
-    return images, found.left_out, notes
+    return images, scan.left_out, notes
 
 
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")

@@ -42,26 +42,26 @@ def find_images(paths: Sequence[Path]) -> list[Path]:
         FileNotFoundError: There is no such file or folder.
         ValueError: A folder holds no images.
     """
-    found: dict[Path, None] = {}
+    images: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
             inside = list(_below(path))
             if not inside:
                 raise ValueError(f"{printable(path)} holds no images")
-            found.update(dict.fromkeys(inside))
+            images.update(dict.fromkeys(inside))
         elif path.exists():
-            found[path] = None
+            images[path] = None
         else:
             raise FileNotFoundError(f"{printable(path)}: there is no such file or folder")
-    return list(found)
+    return list(images)
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):
+    for inner, folders, files in os.walk(folder):
         folders[:] = sorted((name for name in folders if not name.startswith(".")), key=natural_key)
         for name in sorted(files, key=natural_key):
             if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."):
-                yield Path(place) / name
+                yield Path(inner) / name
 
 
 def classify(
@@ -88,8 +88,8 @@ def classify(
         for first in range(0, len(files), BATCH):
             chunk = files[first : first + BATCH]
             read = list(zip(chunk, pool.map(lambda file: _read(file, run.input), chunk), strict=True))
-            unreadable += [LeftOut(file, found) for file, found in read if isinstance(found, str)]
-            whole = [(file, found) for file, found in read if isinstance(found, Tensor)]
+            unreadable += [LeftOut(file, content) for file, content in read if isinstance(content, str)]
+            whole = [(file, content) for file, content in read if isinstance(content, Tensor)]
             if whole:
                 logits = run.model.predict(torch.stack([image for _, image in whole]).to(device))
                 predictions += _likeliest([file for file, _ in whole], logits, run.classes, top)
@@ -108,7 +108,7 @@ def _read(file: Path, spec: InputSpec) -> Tensor | str:
 def _likeliest(files: Iterable[Path], logits: Tensor, classes: Sequence[str], top: int) -> list[Prediction]:
     probabilities, places = logits.float().softmax(1).topk(top, dim=1)
     return [
-        Prediction(file, tuple(classes[place] for place in row), tuple(values))
+        Prediction(file, tuple(classes[label] for label in row), tuple(values))
         for file, row, values in zip(files, places.tolist(), probabilities.tolist(), strict=True)
     ]
 
@@ -128,12 +128,12 @@ def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    more = [name for place in range(2, top + 1) for name in (f"label_{place}", f"probability_{place}")]
+    more = [name for rank in range(2, top + 1) for name in (f"label_{rank}", f"probability_{rank}")]
     writer.writerow(["file", "label", "probability", *more])
-    for one in predictions:
-        pairs = zip(one.labels, one.probabilities, strict=True)
+    for prediction in predictions:
+        pairs = zip(prediction.labels, prediction.probabilities, strict=True)
         cells = [cell for label, share in pairs for cell in (_safe(label, "'"), f"{share:.6f}")]
-        writer.writerow([_safe(printable(one.file), "./"), *cells])
+        writer.writerow([_safe(printable(prediction.file), "./"), *cells])
     return text.getvalue()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..data.contents import content_keys
 from ..data.folders import ClassMismatchError, LeftOut, common_classes, scan_folder
 from ..data.labelled import LabelledImages, Progress
-from ..data.names import enumerate_words, printable
+from ..data.names import enumerate_words
 from ..data.shots import short_classes, take_shots
 from .config import RunConfig
 
@@ -46,7 +46,7 @@ class RunData:
                 else {"folder": str(images.root), "images": len(images), "per_class": images.counts()}
                 for name, images in parts.items()
             },
-            "left_out": [{"path": printable(one.path), "reason": one.reason} for one in self.left_out],
+            "left_out": [path.as_json() for path in self.left_out],
             "notes": self.notes,
         }
 
@@ -105,8 +105,8 @@ def add_test(data: RunData, config: RunConfig, progress: Progress | None = None)
     """
     left_out, notes, test = [*data.left_out], [*data.notes], data.test
     if config.target_test is not None:
-        found = _scan(config, config.target_test, "--target-test", left_out, progress)
-        test = _match_test(found, data.classes, config.leave_out, notes)
+        images = _scan(config, config.target_test, "--target-test", left_out, progress)
+        test = _match_test(images, data.classes, config.leave_out, notes)
     test = _unseen(test, [images for images in (data.source, data.target) if images is not None], notes)
     return replace(data, test=test, left_out=left_out, notes=notes)
 
@@ -117,9 +117,9 @@ def _scan(
     if folder is None:
         raise ValueError(f"{option} is missing: give a folder that holds one folder of images per class")
     report = None if progress is None else lambda done, of: progress(f"checking {option[2:]} images", done, of)
-    found = scan_folder(folder, on_progress=report, workers=config.read_threads or None)
-    left_out.extend(found.left_out)
-    return found.images
+    scan = scan_folder(folder, on_progress=report, workers=config.read_threads or None)
+    left_out.extend(scan.left_out)
+    return scan.images
 
 
 def _match(

@@ -122,9 +122,9 @@ def _each_by_itself(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     result = {}
     for name, tensor in tensors.items():
         own = tensor.detach().cpu().contiguous()
-        place = own.untyped_storage().data_ptr()
-        result[name] = own.clone() if place in seen else own
-        seen.add(place)
+        address = own.untyped_storage().data_ptr()
+        result[name] = own.clone() if address in seen else own
+        seen.add(address)
     return result
 
 

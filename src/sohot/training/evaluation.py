@@ -124,8 +124,8 @@ def predict_logits(
         for first in range(0, len(inputs), batch_size):
             last = min(first + batch_size, len(inputs))
             batch = inputs.batch(torch.arange(first, last)).to(like.device, like.dtype)
-            found = model(None, batch, from_trunk=from_trunk).target_logits
-            logits.append(found.float().cpu())
+            output = model(None, batch, from_trunk=from_trunk).target_logits
+            logits.append(output.float().cpu())
             if progress is not None:
                 progress(last, len(inputs))
     finally:

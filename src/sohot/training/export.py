@@ -107,11 +107,11 @@ def _difference(module: nn.Module, shape: tuple[int, ...], file: Path, rows: int
     with torch.inference_mode():
         expected: Tensor = module(images)
     session = onnxruntime.InferenceSession(file.read_bytes(), providers=["CPUExecutionProvider"])
-    (found,) = session.run(["logits"], {"images": images.numpy()})
-    found = torch.as_tensor(found)
-    if found.shape != expected.shape:
-        raise ExportError(f"onnxruntime gives logits of shape {tuple(found.shape)}, PyTorch {tuple(expected.shape)}")
-    return float((found - expected).abs().max() / expected.abs().max().clamp(min=1.0))
+    (logits,) = session.run(["logits"], {"images": images.numpy()})
+    logits = torch.as_tensor(logits)
+    if logits.shape != expected.shape:
+        raise ExportError(f"onnxruntime gives logits of shape {tuple(logits.shape)}, PyTorch {tuple(expected.shape)}")
+    return float((logits - expected).abs().max() / expected.abs().max().clamp(min=1.0))
 
 
 def _sync(file: Path) -> None:

@@ -34,8 +34,8 @@ def build_optimizer(model: nn.Module, objective: nn.Module, settings: FitSetting
 
 def set_learning_rate(optimizer: Optimizer, step: int, settings: FitSettings) -> None:
     """Set the learning rate of every group for a step."""
-    alone, place, length = settings.stage(step)
-    factor = learning_rate_factor(place, length, settings.schedule, settings.warmup)
+    alone, position, length = settings.stage(step)
+    factor = learning_rate_factor(position, length, settings.schedule, settings.warmup)
     for group in optimizer.param_groups:
         group["lr"] = 0.0 if alone and group.get("name") == "tail" else group["highest_lr"] * factor
 
@@ -77,4 +77,4 @@ def restore_optimizer(optimizer: Optimizer, tensors: dict[str, Tensor], plain: d
 
 def _as_before(value: Any) -> Any:
     """JSON turns pairs (the betas of Adam) into lists; but the list of parameter numbers was one."""
-    return tuple(value) if isinstance(value, list) and any(isinstance(one, float) for one in value) else value
+    return tuple(value) if isinstance(value, list) and any(isinstance(item, float) for item in value) else value

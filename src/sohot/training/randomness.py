@@ -89,7 +89,7 @@ def restore_random_state(state: dict[str, Any]) -> None:
     np.random.set_state({**state["numpy"], "state": {"key": key, "pos": words_and_place["pos"]}})
     torch.set_rng_state(_generator_state(state["torch"]))
     if state["cuda"] and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all([_generator_state(one) for one in state["cuda"]])
+        torch.cuda.set_rng_state_all([_generator_state(generator) for generator in state["cuda"]])
 
 
 def _generator_state(text: str) -> torch.Tensor:

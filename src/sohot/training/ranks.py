@@ -95,8 +95,8 @@ class Ranks:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.int64, device=device)
         dist.all_reduce(tensor, dist.ReduceOp.MAX)
-        found: list[int] = tensor.tolist()
-        return found
+        numbers: list[int] = tensor.tolist()
+        return numbers
 
     def wait(self, device: torch.device) -> None:
         """Wait for all ranks."""

@@ -38,8 +38,8 @@ def checkpoint_folders(root: Path) -> list[Path]:
     """List the checkpoints in a folder, the newest first."""
     if not root.is_dir():
         return []
-    found = [(int(match[1]), path) for path in root.iterdir() if (match := _NAME.fullmatch(path.name))]
-    return [path for _, path in sorted(found, reverse=True)]
+    numbered = [(int(match[1]), path) for path in root.iterdir() if (match := _NAME.fullmatch(path.name))]
+    return [path for _, path in sorted(numbered, reverse=True)]
 
 
 def read_description(file: Path) -> dict[str, Any]:

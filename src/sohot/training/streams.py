@@ -59,4 +59,10 @@ def require_one_input(model: nn.Module, from_trunk: bool) -> None:
 def tail_of(model: nn.Module) -> tuple[nn.Parameter, ...]:
     """Give the parameters that are fine-tuned below the classifier."""
     groups = as_streams(model).parameter_groups(1.0)
-    return tuple(one for group in groups if group.get("name") == "tail" for one in group["params"] if one.requires_grad)
+    return tuple(
+        parameter
+        for group in groups
+        if group.get("name") == "tail"
+        for parameter in group["params"]
+        if parameter.requires_grad
+    )

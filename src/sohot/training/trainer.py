@@ -103,12 +103,12 @@ class Trainer:
             return []
         values = [tensor.tolist() for _, _, tensor in self._waiting]
         seconds = (time.perf_counter() - self._since) / len(self._waiting)
-        found = [
+        records = [
             {"step": known["step"], **dict(zip(names, read, strict=True)), "lr": known["lr"], "seconds": seconds}
             for (known, names, _), read in zip(self._waiting, values, strict=True)
         ]
         self._waiting = []
-        return found
+        return records
 
     def _read(self, step: int) -> Read:
         seed, device = self.settings.seed, self.fabric.device

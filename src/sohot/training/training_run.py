@@ -131,8 +131,8 @@ def fit(
 def _open(folder: RunFolder, ranks: Ranks) -> Checkpoint | None:
     """Let the first rank make or check the folder; give every rank the checkpoint to go on from."""
     checkpoint = folder.open() if ranks.first else None
-    found = ranks.from_first(lambda: None if checkpoint is None else checkpoint.folder.name)
-    return checkpoint if ranks.first or found is None else load_checkpoint(folder.checkpoints / found)
+    newest = ranks.from_first(lambda: None if checkpoint is None else checkpoint.folder.name)
+    return checkpoint if ranks.first or newest is None else load_checkpoint(folder.checkpoints / newest)
 
 
 def _identity(

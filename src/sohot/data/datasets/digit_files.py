@@ -33,11 +33,11 @@ def open_digits(root: Path, classes: ClassTable | None = None, *, part: str = "a
     if not root.is_dir():
         raise FileNotFoundError(f"the folder {printable(root)} does not exist")
     halves = tuple(OFFICIAL["mnist"]) if part == "all" else (part,)
-    found = {"mnist": _mnist(root, halves), "usps": _usps(root, halves)}
-    domains = {name: images for name, images in found.items() if len(images)}
+    images_of = {"mnist": _mnist(root, halves), "usps": _usps(root, halves)}
+    domains = {name: images for name, images in images_of.items() if len(images)}
     if not domains:
         raise nothing_found(NAME, root, "train-images-idx3-ubyte.gz, its labels, t10k-…, usps.bz2 and usps.t.bz2")
-    missing = [f"the domain {name} is missing" for name in found if name not in domains]
+    missing = [f"the domain {name} is missing" for name in images_of if name not in domains]
     domains, lacking = apply_table(domains, classes)
     official = {name: sum(counts[half] for half in halves) for name, counts in OFFICIAL.items()}
     letters = {"M": "mnist", "U": "usps"}
@@ -65,8 +65,8 @@ def _mnist(root: Path, halves: Sequence[str]) -> LabelledImages:
 
 
 def _usps(root: Path, halves: Sequence[str]) -> LabelledImages:
-    found = [_first(root, ("", "usps", "USPS"), _USPS[half]) for half in halves]
-    return _list(root, {file: read_usps(file)[1] for file in found if file is not None}, "usps")
+    files = [_first(root, ("", "usps", "USPS"), _USPS[half]) for half in halves]
+    return _list(root, {file: read_usps(file)[1] for file in files if file is not None}, "usps")
 
 
 def _spellings(half: str, what: str, dimensions: int) -> list[str]:
@@ -81,13 +81,13 @@ def _first(root: Path, folders: Sequence[str], names: Sequence[str]) -> Path | N
 
 def _list(root: Path, digits: dict[Path, npt.NDArray[np.uint8]], reader: str) -> LabelledImages:
     rows = sorted(
-        (int(digit), place, row) for place, each in enumerate(digits.values()) for row, digit in enumerate(each)
+        (int(digit), number, row) for number, each in enumerate(digits.values()) for row, digit in enumerate(each)
     )
     files = list(digits)
     if rows and rows[-1][0] > 9:
         raise ValueError(f"{printable(files[rows[-1][1]])} has the label {rows[-1][0]}, digits end at 9")
     return LabelledImages(
-        tuple(files[place] for _, place, _ in rows),
+        tuple(files[number] for _, number, _ in rows),
         tuple(digit for digit, _, _ in rows),
         _CLASSES,
         root,

@@ -139,15 +139,15 @@ def _photos(
         if not photo.is_file():
             left_out.append(LeftOut(file, f"its photograph {photo.name} is missing"))
             continue
-        rows += [(photo, one) for one in _wanted(objects, whole, difficult, truncated)]
-    classes = tuple(sorted({one.name for _, one in rows}))
+        rows += [(photo, item) for item in _wanted(objects, whole, difficult, truncated)]
+    classes = tuple(sorted({item.name for _, item in rows}))
     number = {name: label for label, name in enumerate(classes)}
     images = LabelledImages(
         tuple(photo for photo, _ in rows),
-        tuple(number[one.name] for _, one in rows),
+        tuple(number[item.name] for _, item in rows),
         classes,
         folder,
-        parts=() if whole else tuple(one.box for _, one in rows),
+        parts=() if whole else tuple(item.box for _, item in rows),
         groups=tuple(f"voc/{photo.stem}" for photo, _ in rows),
     )
     if len(annotations) in OFFICIAL_PHOTOS:
@@ -158,9 +158,9 @@ def _photos(
 
 def _wanted(objects: list[VocObject], whole: bool, difficult: bool, truncated: bool) -> list[VocObject]:
     """Choose the objects of one photograph; for whole photographs one stands for all, if they agree."""
-    kept = [one for one in objects if (difficult or not one.difficult) and (truncated or not one.truncated)]
+    kept = [item for item in objects if (difficult or not item.difficult) and (truncated or not item.truncated)]
     if not whole:
         # The same box twice with two names would be one image with two labels.
-        often = Counter(one.box for one in kept)
-        return [one for one in kept if often[one.box] == 1]
-    return kept[:1] if len({one.name for one in objects}) == 1 else []
+        often = Counter(item.box for item in kept)
+        return [item for item in kept if often[item.box] == 1]
+    return kept[:1] if len({item.name for item in objects}) == 1 else []

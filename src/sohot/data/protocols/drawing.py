@@ -59,12 +59,12 @@ class Pictures:
         """Find the rows that show the same as one of `rows`: row → the one it repeats."""
         taken = {sign: row for row in reversed(rows) for sign in reversed(self._signs[row])}
         own = set(rows)
-        found = {}
+        repeated = {}
         for row in among:
             sign = next((sign for sign in self._signs[row] if sign in taken), None)
             if sign is not None and row not in own:
-                found[row] = taken[sign]
-        return found
+                repeated[row] = taken[sign]
+        return repeated
 
     def clusters(self) -> list[list[int]]:
         """Put together all rows that show the same, directly or through others; in the order of their first rows."""
@@ -146,9 +146,9 @@ class Drawing:
     def finish(self, settings: Mapping[str, Any]) -> Split:
         """Make the split, which checks it for leaks."""
         if self.dropped:
-            sides = {one.side: 0 for one in self.dropped}
-            for one in self.dropped:
-                sides[one.side] += 1
+            sides = {drop.side: 0 for drop in self.dropped}
+            for drop in self.dropped:
+                sides[drop.side] += 1
             counted = ", ".join(f"{count} of {side}" for side, count in sides.items())
             self.notes.append(f"files dropped because they repeat others: {counted}")
         return Split(

@@ -155,7 +155,7 @@ def folds_split(
         number=split,
         settings={**whole.settings, "target_shots": shots, "paper_split": number, "fold": fold + 1},
         sides={"source_train": whole.sides["source_train"], "target_train": train, "target_test": held},
-        dropped=tuple(one for one in whole.dropped if one.side != "target_test"),
+        dropped=tuple(drop for drop in whole.dropped if drop.side != "target_test"),
         notes=(
             *(note for note in whole.notes if note.startswith(("source_train", "target_train"))),
             f"target_test is fold {fold + 1} of {shots} of the target images that train in the paper's split {number}",

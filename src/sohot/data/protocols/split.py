@@ -49,8 +49,8 @@ def find_leaks(sides: Mapping[str, LabelledImages]) -> Iterator[tuple[str, str, 
             signs = [("are byte-identical", content), *([(f"show the same, {group}", group)] if group else [])]
             for sign in signs:
                 if sign in seen:
-                    earlier, place = seen[sign]
-                    yield earlier, sides[earlier].name(place), side, images.name(row), sign[0]
+                    earlier, earlier_row = seen[sign]
+                    yield earlier, sides[earlier].name(earlier_row), side, images.name(row), sign[0]
                     break
             mine.update((sign, (side, row)) for sign in signs)
         seen = {**mine, **seen}
@@ -138,7 +138,7 @@ class Split:
             "counts": self.counts(),
             "classes": list(self.classes),
             "sides": {name: _side(images, self.root) for name, images in self.sides.items()},
-            "dropped": [{"file": one.file, "side": one.side, "repeats": one.repeats} for one in self.dropped],
+            "dropped": [{"file": drop.file, "side": drop.side, "repeats": drop.repeats} for drop in self.dropped],
             "notes": list(self.notes),
         }
 
@@ -165,7 +165,7 @@ class Split:
                 content["settings"],
                 classes,
                 sides,
-                tuple(Dropped(**one) for one in content["dropped"]),
+                tuple(Dropped(**drop) for drop in content["dropped"]),
                 tuple(content["notes"]),
                 folder,
             )

@@ -10,19 +10,21 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from sohot.experiments.cell import Cell
 from sohot.experiments.engines import Outcome
 from sohot.experiments.engines.local import LocalEngine
-from sohot.experiments.running import GridWatcher, run_cells
+from sohot.experiments.grid_run import GridWatcher, run_cells
+from sohot.experiments.result import CellResult
 from sohot.experiments.store import Store
+from sohot.training import Evaluation
 
 
-def work(cell: Cell) -> dict[str, Any]:
+def work(cell: Cell) -> CellResult:
     """Return a result as large as that of an Office-31 cell."""
     confusion = [[(cell.split + row * column) % 7 for column in range(31)] for row in range(31)]
-    return {"accuracy": {"micro": 0.5, "confusion": confusion}, "curve": {"loss": [0.1] * 100}}
+    accuracy = Evaluation(31, 15, 0.5, 0.5, (0.3, 0.7), {}, {}, confusion)
+    return CellResult(accuracy, curve={"loss": [0.1] * 100})
 
 
 class Clock(GridWatcher):

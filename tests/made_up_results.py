@@ -9,9 +9,10 @@ import torch
 
 from sohot.experiments.cell import Cell
 from sohot.experiments.grid import Grid, write_grid
+from sohot.experiments.result import CellResult
 from sohot.experiments.store import Store
 from sohot.runs import RunConfig, fit_run
-from sohot.training import evaluate
+from sohot.training import Evaluation, evaluate
 
 EVIL_CLASS = "<img src=x onerror=alert(1)>"
 EVIL_FILE = '"><script>alert(1)</script>.png'  # the slash makes it a file in a folder, shown as one name
@@ -19,35 +20,35 @@ EVIL_ERROR = "</script><script>alert(2)</script> <!-- {{ 7 * 7 }} & done"
 CLASSES = ("bike", "mug", EVIL_CLASS)
 
 
-def accuracy(right: int, of: int, seed: int = 0) -> dict[str, Any]:
+def accuracy(right: int, of: int, seed: int = 0) -> Evaluation:
     """Give the evaluation of made-up answers, of which `right` are."""
     choose = random.Random(seed)
     labels = [choose.randrange(len(CLASSES)) for _ in range(of)]
     answers = [label if row < right else (label + 1) % len(CLASSES) for row, label in enumerate(labels)]
-    return evaluate(torch.eye(len(CLASSES))[answers], torch.tensor(labels), CLASSES).as_json()
+    return evaluate(torch.eye(len(CLASSES))[answers], torch.tensor(labels), CLASSES)
 
 
-def result(right: int, method: str, seed: int = 0) -> dict[str, Any]:
+def result(right: int, method: str, seed: int = 0) -> CellResult:
     """Give the result of a cell, with 200 test images."""
     steps = list(range(1, 21))
     falling = [3 / step for step in steps]
     choose = random.Random(seed)
     zeta = {name: [1 - choose.random() / 5 for _ in CLASSES] for name in ("means", "order2")}
-    return {
-        "accuracy": accuracy(right, 200, seed),
-        "zeta": zeta if "zeta" in method else None,
-        "curve": {
+    return CellResult(
+        accuracy=accuracy(right, 200, seed),
+        zeta=zeta if "zeta" in method else None,
+        curve={
             "step": steps,
             "loss": falling,
             "cross_entropy": [0.8 * value for value in falling],
             "alignment": [None if method == "s+t" else 0.2 * value for value in falling],
         },
-        "chosen": None,
-        "seconds": {"features": 1.0, "select": 0.0, "train": 4.5, "test": 2.0},
-        "steps": 20,
-        "sizes": {"source": 60, "target": 9, "test": 200},
-        "notes": [],
-    }
+        chosen=None,
+        seconds={"features": 1.0, "select": 0.0, "train": 4.5, "test": 2.0},
+        steps=20,
+        sizes={"source": 60, "target": 9, "test": 200},
+        notes=[],
+    )
 
 
 def make_run(root: Path, **options: Any) -> Path:

@@ -1,4 +1,4 @@
-"""Who computes: a process of a machine, told apart from a later one that has got the same number."""
+"""Who computes: a process of a machine, told apart from a later one that has got the same number; and its threads."""
 
 import os
 import socket

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from experiment_work import InlineEngine, acting, make_cells, note, notes, small_grid, write_domains
 
-from sohot.experiments.running import GridWatcher, plan_grid, run_cells, run_grid
+from sohot.experiments.grid_run import GridWatcher, plan_grid, run_cells, run_grid
 from sohot.experiments.store import Store
 
 
@@ -63,8 +63,8 @@ def in_child(job, delay: float | None) -> int:
 def table(folder: Path) -> dict:
     with Store(folder / "results.sqlite") as store:
         records, attempts = store.records(), store.attempts()
-    results = {one["key"]: {k: v for k, v in one["result"].items() if k != "seconds"} for one in records}
-    return {"results": results, "attempts": len(attempts), "states": sorted({one["status"] for one in records})}
+    results = {one.key: {k: v for k, v in one.result.as_json().items() if k != "seconds"} for one in records}
+    return {"results": results, "attempts": len(attempts), "states": sorted({one.status for one in records})}
 
 
 def kill(kind: str, root: Path, seed: int, lives: int) -> dict:

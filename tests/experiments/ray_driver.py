@@ -12,6 +12,7 @@ from pathlib import Path
 
 import ray
 import torch
+from experiment_work import result_of
 from ray.cluster_utils import Cluster
 
 from sohot.experiments.cell import Cell
@@ -90,13 +91,13 @@ def run_grid(folder: Path) -> dict:
         ahead = max(ahead, len(pulled) - len(outcomes))
         outcomes.append(outcome)
         if outcome.error is None:
-            store.finish(outcome.cell, outcome.result)
+            store.finish(outcome.cell, result_of())
         else:
             store.fail(outcome.cell, outcome.error)
     closed = not ray.is_initialized()
     report = {
         "outcomes": [[one.cell.key, one.cell.method, one.result, one.error, one.seconds] for one in outcomes],
-        "stored": [[record["key"], record["status"]] for record in store.attempts()],
+        "stored": [[record.key, record.status] for record in store.attempts()],
         "attempts": attempts(log),
         "second": second.node_id,
         "ahead": ahead,

@@ -1,13 +1,14 @@
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import torch
 
 from sohot.experiments import METHODS, DemoProgress, describe, run_demo
-from sohot.experiments.demo import read_demo
+from sohot.experiments.demo_result import DemoResult, DemoSettings, SplitAccuracies, read_demo
 from sohot.experiments.digit_splits import content_hash, draw_split
 from sohot.methods import OTHER_NAMES, method
 
@@ -19,7 +20,7 @@ def run_tiny(out: Path, methods=("s+t", "so+zeta"), **options):
 
 
 class Tiny(NamedTuple):
-    result: dict[str, Any]
+    result: DemoResult
     told: list[DemoProgress]
     folder: Path
 
@@ -32,7 +33,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
 
 
 def test_the_result_has_its_form_and_fits_into_json(tiny: Tiny) -> None:
-    result = tiny.result
+    result = tiny.result.as_json()
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert set(result) == {"methods", "seconds", "pictures"}
     assert tuple(result["methods"]) == METHODS == ("s", "t", "s+t", "m", "means", "so", "so+zeta", "so+to+fo+zeta")
@@ -46,11 +47,11 @@ def test_the_result_has_its_form_and_fits_into_json(tiny: Tiny) -> None:
 def test_progress_is_told_after_each_network(tiny: Tiny) -> None:
     assert [one.method for one in tiny.told] == list(METHODS)
     assert [(one.done, one.total, one.split) for one in tiny.told] == [(done, 8, 0) for done in range(1, 9)]
-    assert [one.accuracy for one in tiny.told] == [values["mean"] for values in tiny.result["methods"].values()]
+    assert [one.accuracy for one in tiny.told] == [values.mean for values in tiny.result.methods.values()]
 
 
 def test_pictures_are_whole_png_files_with_nothing_beside_them_but_the_result(tiny: Tiny) -> None:
-    files = [Path(file) for file in tiny.result["pictures"]]
+    files = [Path(file) for file in tiny.result.pictures]
     assert [file.name for file in files] == PICTURES
     assert sorted(os.listdir(tiny.folder)) == ["demo.json", *PICTURES]
     assert all(file.read_bytes().startswith(b"\x89PNG") and b"IEND" in file.read_bytes()[-12:] for file in files)
@@ -58,14 +59,14 @@ def test_pictures_are_whole_png_files_with_nothing_beside_them_but_the_result(ti
 
 def test_the_result_is_kept_with_curves_and_class_weights(tiny: Tiny) -> None:
     kept = read_demo(tiny.folder)
-    assert kept["methods"] == tiny.result["methods"]
-    assert kept["pictures"] == PICTURES
-    assert kept["settings"] == {"splits": 1, "seed": 0, "steps": 2, "shots": 3, "source_per_class": 100}
-    first = kept["first_split"]
+    assert kept.result.methods == tiny.result.methods
+    assert kept.result.pictures == PICTURES
+    assert kept.settings == DemoSettings(splits=1, seed=0, steps=2, shots=3, source_per_class=100)
+    first = kept.first_split
     assert list(first) == list(METHODS)
-    assert all(one["curve"]["step"] == [1, 2] and len(one["curve"]["loss"]) == 2 for one in first.values())
-    assert {name for name, one in first.items() if one["zeta"]} == {"so+zeta", "so+to+fo+zeta"}
-    assert {name: len(values) for name, values in first["so+to+fo+zeta"]["zeta"].items()} == {
+    assert all(one.curve["step"] == [1, 2] and len(one.curve["loss"]) == 2 for one in first.values())
+    assert {name for name, one in first.items() if one.zeta} == {"so+zeta", "so+to+fo+zeta"}
+    assert {name: len(values) for name, values in first["so+to+fo+zeta"].zeta.items()} == {
         "means": 10,
         "order2": 10,
         "order3": 10,
@@ -75,39 +76,39 @@ def test_the_result_is_kept_with_curves_and_class_weights(tiny: Tiny) -> None:
 
 
 def test_the_command_is_kept_where_one_repeats_the_demo(tiny: Tiny, tmp_path: Path, monkeypatch) -> None:
-    assert read_demo(tiny.folder)["command"] is None  # the steps are no option of the command
-    monkeypatch.setattr("sohot.experiments.demo.STEPS", 2)
+    assert read_demo(tiny.folder).command is None  # the steps are no option of the command
+    monkeypatch.setattr("sohot.experiments.demo_result.STEPS", 2)
     run_tiny(tmp_path / "demo", methods=["t"], seed=3)
-    command = read_demo(tmp_path / "demo")["command"]
+    command = read_demo(tmp_path / "demo").command
     assert command == f"sohot demo --splits 1 --seed 3 --methods t --out {tmp_path / 'demo'}-again"
 
 
 def test_the_same_seed_gives_the_same_result_whatever_runs_beside_and_before(tiny: Tiny, tmp_path: Path) -> None:
     torch.manual_seed(123)
-    again = run_tiny(tmp_path / "again", methods=["so+zeta", "t"])["methods"]
-    assert again == {name: tiny.result["methods"][name] for name in ("so+zeta", "t")}
+    again = run_tiny(tmp_path / "again", methods=["so+zeta", "t"]).methods
+    assert again == {name: tiny.result.methods[name] for name in ("so+zeta", "t")}
     assert (tmp_path / "again" / "samples.png").read_bytes() == (tiny.folder / "samples.png").read_bytes()
-    assert run_tiny(tmp_path / "other", methods=["t"], seed=5)["methods"]["t"] != again["t"]
+    assert run_tiny(tmp_path / "other", methods=["t"], seed=5).methods["t"] != again["t"]
 
 
 def test_without_learned_weights_there_is_no_picture_of_them(tmp_path: Path) -> None:
-    assert [Path(file).name for file in run_tiny(tmp_path, methods=["t"])["pictures"]] == PICTURES[:2]
+    assert [Path(file).name for file in run_tiny(tmp_path, methods=["t"]).pictures] == PICTURES[:2]
 
 
 def test_other_methods_are_compared_where_they_are_named(tmp_path: Path) -> None:
     assert set(OTHER_NAMES) & set(METHODS) == {"means"}  # which is the default of `sohot fit`
     result = run_tiny(tmp_path, methods=["s+t", *OTHER_NAMES])
-    assert tuple(result["methods"]) == ("s+t", *OTHER_NAMES)
+    assert tuple(result.methods) == ("s+t", *OTHER_NAMES)
     text = describe(result)
     assert all(method(name).label in text for name in OTHER_NAMES)
 
 
 def test_mean_and_std_are_those_of_the_splits(tmp_path: Path) -> None:
-    values = run_tiny(tmp_path, methods=["t"], splits=3)["methods"]["t"]
-    splits = torch.tensor(values["splits"], dtype=torch.float64)
-    assert len(set(values["splits"])) > 1
-    assert values["mean"] == pytest.approx(splits.mean().item())
-    assert values["std"] == pytest.approx(splits.std(correction=0).item())
+    values = run_tiny(tmp_path, methods=["t"], splits=3).methods["t"]
+    splits = torch.tensor(values.splits, dtype=torch.float64)
+    assert len(set(values.splits)) > 1
+    assert values.mean == pytest.approx(splits.mean().item())
+    assert values.std == pytest.approx(splits.std(correction=0).item())
 
 
 def test_no_test_image_is_ever_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,14 +172,11 @@ def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
         run_tiny(tmp_path / "file" / "deeper")
 
 
-RESULT = {
-    "methods": {
-        "s+t": {"mean": 80.0, "std": 2.0, "splits": [78.0, 82.0]},
-        "so": {"mean": 81.5, "std": 1.5, "splits": [83.0, 80.0]},
-    },
-    "seconds": 61.4,
-    "pictures": ["demo/samples.png"],
-}
+RESULT = DemoResult(
+    {"s+t": SplitAccuracies(80.0, 2.0, [78.0, 82.0]), "so": SplitAccuracies(81.5, 1.5, [83.0, 80.0])},
+    seconds=61.4,
+    pictures=["demo/samples.png"],
+)
 
 
 def test_the_text_compares_split_by_split_and_says_what_is_next() -> None:
@@ -199,9 +197,9 @@ def test_the_text_compares_split_by_split_and_says_what_is_next() -> None:
 
 def test_where_nothing_can_be_judged_no_chance_is_told() -> None:
     def text(mine: list[float], its: list[float]) -> str:
-        values = {"mean": 0.0, "std": 0.0}
-        methods = {"s+t": {**values, "splits": its}, "so": {**values, "splits": mine}}
-        return next(line for line in describe({**RESULT, "methods": methods}).splitlines() if line.startswith("  so "))
+        methods = {"s+t": SplitAccuracies.of(its), "so": SplitAccuracies.of(mine)}
+        lines = describe(replace(RESULT, methods=methods)).splitlines()
+        return next(line for line in lines if line.startswith("  so "))
 
     assert text([81.0], [80.0]).endswith("+1.0 ± 0.0, better in 1 of 1 split")
     assert text([81.0, 83.0], [80.0, 82.0]).endswith("better in 2 of 2 splits")  # the same difference in both
@@ -209,7 +207,7 @@ def test_where_nothing_can_be_judged_no_chance_is_told() -> None:
 
 
 def test_without_the_baseline_there_is_no_difference() -> None:
-    text = describe({**RESULT, "methods": {"to": RESULT["methods"]["so"]}, "pictures": []})
+    text = describe(replace(RESULT, methods={"to": RESULT.methods["so"]}, pictures=[]))
     assert "difference" not in text
     assert "better in" not in text
     assert "Pictures" not in text

@@ -1,7 +1,5 @@
 """Cells on frozen features: the same as fits one by one, chosen on the labelled target images alone."""
 
-import json
-
 import pytest
 import torch
 from experiment_work import InlineEngine, small_grid, write_domains
@@ -12,13 +10,13 @@ from sohot.experiments import frozen as module
 from sohot.experiments.cell_training import draw_split
 from sohot.experiments.frozen_settings import frozen_candidates, frozen_space
 from sohot.experiments.grid import read_grid, write_grid
-from sohot.experiments.planning import cells
+from sohot.experiments.grid_cells import cells
+from sohot.experiments.grid_run import plan_grid, run_grid
 from sohot.experiments.preparing import trunks_of
-from sohot.experiments.running import plan_grid, run_grid
 from sohot.heads import FeatureProblem, fit_stack
 from sohot.methods import OTHER_NAMES, HeadSettings
 from sohot.reporting.pages.experiment_folder import load_experiment
-from sohot.reporting.tables import table_json
+from sohot.reporting.tables import result_table
 from sohot.training import evaluate
 
 SETTINGS = {"steps": 8, "components": 6}
@@ -34,9 +32,7 @@ def plan_of(tmp_path, select="none", **changes):
 
 
 def run(plan):
-    return {
-        (record["cell"]["method"], record["cell"]["split"]): record for record in run_grid(plan, InlineEngine()).records
-    }
+    return {(record.cell.method, record.cell.split): record for record in run_grid(plan, InlineEngine()).records}
 
 
 def problem_of(cell, where, rest=None):
@@ -61,17 +57,17 @@ def test_cells_end_as_single_fits_do(tmp_path):
         problem, features = problem_of(cell, plan.where)
         (fit,) = fit_stack([problem], [HeadSettings(method=cell.method, **SETTINGS)])
         images, labels = features(draw_split(cell, plan.where).sides["target_test"])
-        result = found[cell.method, cell.split]["result"]
-        tested = evaluate(fit.predict_logits(images), labels, result_classes(result)).as_json()
-        assert result["accuracy"] == json.loads(json.dumps(tested))
-        assert result["curve"]["loss"] == pytest.approx(fit.history["loss"].tolist(), rel=1e-3)
-        assert (result["zeta"] is not None) == (cell.method == "so+zeta")
-        assert result["steps"] == 8
-        assert found[cell.method, cell.split]["cell"]["frozen"]
+        result = found[cell.method, cell.split].result
+        tested = evaluate(fit.predict_logits(images), labels, result_classes(result))
+        assert result.accuracy == tested
+        assert result.curve["loss"] == pytest.approx(fit.history["loss"].tolist(), rel=1e-3)
+        assert (result.zeta is not None) == (cell.method == "so+zeta")
+        assert result.steps == 8
+        assert found[cell.method, cell.split].cell.frozen
 
 
 def result_classes(result):
-    return list(result["accuracy"]["per_class"])
+    return list(result.accuracy.per_class)
 
 
 def test_settings_are_chosen_by_folds_of_the_labelled_target_images(tmp_path):
@@ -87,10 +83,10 @@ def test_settings_are_chosen_by_folds_of_the_labelled_target_images(tmp_path):
             images, labels = features(held)
             shares.append(float((fit.predict_logits(images).argmax(1) == labels).double().mean()))
         scores.append(sum(shares) / len(shares))
-    chosen = record["result"]["chosen"]
-    assert chosen["score"] == pytest.approx(max(scores))
-    assert chosen["settings"] == {"sigma1": [0.01, 5.0][scores.index(max(scores))]}
-    assert chosen["trials"] == 2
+    chosen = record.result.chosen
+    assert chosen.score == pytest.approx(max(scores))
+    assert chosen.settings == {"sigma1": [0.01, 5.0][scores.index(max(scores))]}
+    assert chosen.trials == 2
 
 
 def test_what_is_done_is_kept_and_images_pass_the_network_once(tmp_path, monkeypatch):
@@ -112,7 +108,7 @@ def test_a_failing_cell_is_told_and_the_others_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(module.FrozenEngine, "_task", task)
     ended = run_grid(plan, InlineEngine())
     assert [(cell.method, error) for cell, error in ended.failed] == [("so", "ValueError: no such features")]
-    assert [record["status"] for record in ended.records if record["cell"]["method"] == "s+t"] == ["done"]
+    assert [record.status for record in ended.records if record.cell.method == "s+t"] == ["done"]
 
 
 def test_a_fit_that_diverges_is_a_failure(tmp_path):
@@ -139,7 +135,7 @@ def test_settings_of_images_do_not_count_and_those_of_heads_do(tmp_path):
 def test_what_is_varied_shows_in_the_table(tmp_path):
     plan = plan_of(tmp_path, methods=("s+t", "so"), splits=(1, 2), vary={"sigma1": [0.1, 1.0]})
     assert len(plan.cells) == 6  # s+t once, so twice, for each split
-    table = table_json(run_grid(plan, InlineEngine()).records, plan.grid)
+    table = result_table(run_grid(plan, InlineEngine()).records, plan.grid)
     assert "frozen features" in str(table)
 
 
@@ -178,8 +174,8 @@ def test_a_rival_chooses_its_own_number_and_ties_go_to_the_usual_one(name):
 def test_a_rival_selects_among_its_settings(tmp_path):
     plan = plan_of(tmp_path, "cv", methods=("dsne",), splits=(1,), frozen_space={"loss_weight": [0.1, 3.0]})
     ((_, record),) = run(plan).items()
-    assert record["result"]["chosen"]["trials"] == 2
-    assert set(record["result"]["chosen"]["settings"]) == {"loss_weight"}
+    assert record.result.chosen.trials == 2
+    assert set(record.result.chosen.settings) == {"loss_weight"}
 
 
 def test_cells_are_not_repeated_for_what_a_rival_does_not_look_at(tmp_path):
@@ -190,15 +186,15 @@ def test_cells_are_not_repeated_for_what_a_rival_does_not_look_at(tmp_path):
     run_grid(plan, InlineEngine())
     experiment = load_experiment(tmp_path / "out")
     assert experiment.progress() == (6, 0, 6)
-    rows = [(row["method"], row["values"]) for row in experiment.table["rows"]]
+    rows = [(row.method, row.values) for row in experiment.table.rows]
     assert ("ccsa", {"sigma1": None, "margin": 2.0}) in rows
     assert ("so", {"sigma1": 1.0, "margin": None}) in rows
 
 
 def test_the_table_shows_defaults_of_training_on_features(tmp_path):
     plan = plan_of(tmp_path, methods=("l2-sp",), splits=(1,), vary={"head_decay": [5e-3, 0.1]})
-    rows = table_json(run_grid(plan, InlineEngine()).records, plan.grid)["rows"]
-    assert [row["values"]["head_decay"] for row in rows] == [5e-3, 0.1]
+    rows = result_table(run_grid(plan, InlineEngine()).records, plan.grid).rows
+    assert [row.values["head_decay"] for row in rows] == [5e-3, 0.1]
 
 
 def test_bad_settings_are_named():

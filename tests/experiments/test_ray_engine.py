@@ -31,7 +31,7 @@ def _drive(what: str, folder: Path) -> dict:
     if importlib.util.find_spec("ray") is None:
         assert os.environ.get("CI") != "true", "Ray must be there when tests run in CI"
         pytest.skip("needs Ray: pip install 'sohot[ray]'")
-    paths = [str(Path(sohot.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(sohot.__file__).parents[1]), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, **_FAST_CHECKS, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     environment.pop("RAY_ADDRESS", None)
     command = [sys.executable, str(Path(__file__).with_name("ray_driver.py")), what, str(folder)]

@@ -13,8 +13,9 @@ from sohot.data.datasets import open_dataset
 from sohot.data.protocols import few_shot_folds, make_split
 from sohot.experiments import run_cell as module
 from sohot.experiments.cell_training import Workplace
-from sohot.experiments.planning import cells
+from sohot.experiments.grid_cells import cells
 from sohot.experiments.preparing import prepare, shown_sides
+from sohot.experiments.result import CellResult
 from sohot.experiments.run_cell import run_cell
 from sohot.runs import RunConfig
 from sohot.runs.batching import make_batches
@@ -52,8 +53,8 @@ def test_a_cell_ends_as_fit_does_on_the_same_images(where, method):
     labels = [() if part is None else part.labels for part in parts]
     settings = replace(config.settings(from_trunk=True), loggers=())
     result = fit(model, inputs[0], labels[0], inputs[1], labels[1], settings, batches=make_batches(config, *parts))
-    assert found["curve"]["loss"] == [record["loss"] for record in result.history]
-    assert found["accuracy"] == evaluate_on(model, split.sides["target_test"], 0).as_json()
+    assert found.curve["loss"] == [record["loss"] for record in result.history]
+    assert found.accuracy == evaluate_on(model, split.sides["target_test"], 0)
 
 
 def test_shared_features_change_nothing(where):
@@ -61,41 +62,42 @@ def test_shared_features_change_nothing(where):
     alone = run_cell(cell, where)
     assert prepare([cell], where) > 0
     shared = run_cell(cell, where)
-    assert (len(alone["notes"]), shared["notes"]) == (1, [])  # the first had to compute them itself, and says so
-    assert (alone["accuracy"], alone["curve"]) == (shared["accuracy"], shared["curve"])
+    assert (len(alone.notes), shared.notes) == (1, [])  # the first had to compute them itself, and says so
+    assert (alone.accuracy, alone.curve) == (shared.accuracy, shared.curve)
 
 
 def test_a_result_is_whole_and_fits_into_json(where):
     result = run_cell(cell_of(where, "so+to+zeta", settings={"image_size": 16, "steps": 130, "target_shots": 3}), where)
-    assert set(json.loads(json.dumps(result, allow_nan=False))) == set(result)
-    assert set(result) == {"accuracy", "zeta", "curve", "chosen", "seconds", "steps", "sizes", "notes"}
-    assert {name: len(values) for name, values in result["zeta"].items()} == {"means": 3, "order2": 3, "order3": 3}
-    steps = result["curve"]["step"]
+    written = json.dumps(result.as_json(), allow_nan=False)
+    assert CellResult.from_json(json.loads(written)) == result
+    assert set(json.loads(written)) == {"accuracy", "zeta", "curve", "chosen", "seconds", "steps", "sizes", "notes"}
+    assert {name: len(values) for name, values in result.zeta.items()} == {"means": 3, "order2": 3, "order3": 3}
+    steps = result.curve["step"]
     assert (len(steps), steps[0], steps[-1]) == (100, 1, 130)
-    assert set(map(len, result["curve"].values())) == {100}
-    assert set(result["seconds"]) == {"features", "select", "train", "test"}
-    assert result["sizes"] == {"source": 18, "target": 9, "test": 9}
-    assert sum(map(sum, result["accuracy"]["confusion"])) == 9
+    assert set(map(len, result.curve.values())) == {100}
+    assert set(result.seconds) == {"features", "select", "train", "test"}
+    assert result.sizes == {"source": 18, "target": 9, "test": 9}
+    assert sum(map(sum, result.accuracy.confusion)) == 9
 
 
 def test_without_alignment_its_curve_is_empty_and_no_weights_are_told(where):
     result = run_cell(cell_of(where, "s+t"), where)
-    assert result["zeta"] is None
-    assert result["curve"]["alignment"] == [None] * 3
+    assert result.zeta is None
+    assert result.curve["alignment"] == [None] * 3
 
 
 def test_augmented_images_are_read_anew(where):
     settings = {"image_size": 16, "steps": 2, "target_shots": 2, "augment": True}
     cell = cell_of(where, settings=settings)
     assert prepare([cell], where) == 0
-    assert run_cell(cell, where)["steps"] == 2
+    assert run_cell(cell, where).steps == 2
 
 
 def test_a_source_of_its_own_channels_has_a_trunk_of_its_own(where):
     cell = cell_of(where, settings={"image_size": 16, "steps": 2, "target_shots": 2, "source_channels": 1})
     prepare([cell], where)
     assert len([path for path in (where.out / "features").iterdir() if path.is_dir()]) == 2
-    assert run_cell(cell, where)["notes"] == []
+    assert run_cell(cell, where).notes == []
 
 
 @pytest.fixture
@@ -136,8 +138,8 @@ def test_settings_are_chosen_by_folds_of_the_labelled_target_images(where, selec
     assert [one[0] for one in seen] == [0.01] + [0.003] * folds + [0.003]
     assert all(one[1:] == (3, 3, "validation") for one in seen[:-1])  # one image of each class left out
     assert seen[-1][1:] == (6, 12, "target_test")  # then all of them train
-    assert result["chosen"]["settings"] == {"lr": 0.003}
-    assert result["notes"] == []
+    assert result.chosen.settings == {"lr": 0.003}
+    assert result.notes == []
     assert selection == [({"lr": [0.01, 0.003]}, where.out / "selection", cell.key, 4, 0, {"lr": 0.003})]
 
 
@@ -145,7 +147,7 @@ def test_validation_images_choose_where_the_protocol_has_some(where, selection):
     settings = {"image_size": 16, "steps": 2, "target_shots": 2, "validation_shots": 2}
     cell = cell_of(where, settings=settings, space={"lr": [0.01]}, select="validation")
     prepare([cell], where)
-    assert run_cell(cell, where)["chosen"]["trials"] == 1
+    assert run_cell(cell, where).chosen.trials == 1
     assert ("target", "validation") in shown_sides(cell)
     without = cell_of(where, space={"lr": [0.01]}, select="validation")
     with pytest.raises(ValueError, match="--select validation needs validation images"):

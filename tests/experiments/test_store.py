@@ -8,11 +8,12 @@ import sys
 from dataclasses import replace
 
 import pytest
-from experiment_work import make_cells
+from experiment_work import make_cells, result_of
 
 from sohot.experiments import database
 from sohot.experiments import store as module
 from sohot.experiments.database import StoreError
+from sohot.experiments.result import ChosenSettings
 from sohot.experiments.store import Store
 
 
@@ -36,15 +37,15 @@ def someone_else(file, **changes):
 
 def test_a_result_comes_back_as_it_was_given(store):
     cell = make_cells(1)[0]
-    result = {"accuracy": {"micro": 0.5}, "zeta": None, "notes": ["ζ"]}
+    result = result_of(zeta=None, notes=["ζ"], chosen=ChosenSettings({"orders": [2, 3]}, 0.5, 4), curve={"step": [1]})
     assert store.claim(cell)
     store.finish(cell, result)
     (record,) = store.records()
-    assert (record["key"], record["status"], record["result"], record["error"]) == (cell.key, "done", result, None)
-    assert record["cell"] == cell.as_dict()
-    assert record["started"] <= record["finished"]
-    assert set(record["versions"]) == {"sohot", "torch", "python"}
-    assert record["host"]
+    assert (record.key, record.status, record.result, record.error) == (cell.key, "done", result, None)
+    assert record.cell == cell
+    assert record.started <= record.finished
+    assert set(record.versions) == {"sohot", "torch", "python"}
+    assert record.host
 
 
 def test_attempts_are_added_and_the_latest_counts(store, file):
@@ -54,10 +55,10 @@ def test_attempts_are_added_and_the_latest_counts(store, file):
     assert not store.claim(cell)
     with Store(file) as later:
         assert later.claim(cell, retry=True)
-        later.finish(cell, {"value": 1})
+        later.finish(cell, result_of())
         assert not later.claim(cell, retry=True)
-        assert [one["status"] for one in later.attempts()] == ["failed", "done"]
-        assert [one["status"] for one in later.records()] == ["done"]
+        assert [one.status for one in later.attempts()] == ["failed", "done"]
+        assert [one.status for one in later.records()] == ["done"]
 
 
 def test_a_cell_that_fails_again_is_not_tried_for_ever(store, file):
@@ -86,7 +87,7 @@ def test_the_claim_of_a_dead_process_is_taken_over_at_once(file):
     cell = make_cells(1)[0]
     code = (
         "import os, sys; from pathlib import Path; from sohot.experiments.store import Store\n"
-        "from experiment_work import make_cells\n"
+        "from experiment_work import make_cells, result_of\n"
         "print(Store(Path(sys.argv[1])).claim(make_cells(1)[0]), flush=True); os.kill(os.getpid(), 9)"
     )
     paths = os.pathsep.join(path for path in sys.path if path)
@@ -148,17 +149,17 @@ def test_records_are_those_of_the_grid_planned_last(store):
     old, new = make_cells(2)
     for cell in (old, new):
         store.claim(cell)
-        store.finish(cell, {})
+        store.finish(cell, result_of())
     assert len(store.records()) == 2
     store.plan([new])
-    assert [record["key"] for record in store.records()] == [new.key]
+    assert [record.key for record in store.records()] == [new.key]
     assert len(store.records(every=True)) == 2
 
 
 def test_one_plain_file_is_left(store, file):
     cell = make_cells(1)[0]
     store.claim(cell)
-    store.finish(cell, {})
+    store.finish(cell, result_of())
     store.close()
     assert [path.name for path in file.parent.iterdir()] == [file.name]
     assert file.read_bytes()[18] == 1  # as SQLite's format says: no write-ahead log
@@ -176,8 +177,30 @@ def test_what_json_cannot_hold_is_refused_and_leaves_nothing(store):
     cell = make_cells(1)[0]
     store.claim(cell)
     with pytest.raises(ValueError, match="JSON"):
-        store.finish(cell, {"value": float("nan")})
+        store.finish(cell, result_of(micro=float("nan")))
     assert store.records() == []
+
+
+@pytest.mark.parametrize(
+    ("column", "content", "sentence"),
+    [
+        ("result", "{}", "it has no 'accuracy'"),
+        ("result", '{"accuracy": {"rows": 2}}', "the accuracy has no 'interval95'"),
+        ("result", "half of {", "Expecting value"),
+        ("result", "[1]", "list"),
+        ("cell", '{"shift": "A-W"}', "missing"),
+        ("versions", "7", "int"),
+    ],
+)
+def test_a_damaged_attempt_is_told_in_a_sentence(store, file, column, content, sentence):
+    cell = make_cells(1)[0]
+    store.claim(cell)
+    store.finish(cell, result_of())
+    with sqlite3.connect(file) as connection:
+        connection.execute(f"UPDATE attempts SET {column} = ?", (content,))
+    connection.close()
+    with pytest.raises(ValueError, match=rf"results\.sqlite: what is stored of the cell \w+ is damaged: .*{sentence}"):
+        store.records()
 
 
 def test_another_file_and_another_version_are_refused(tmp_path, file):
@@ -203,18 +226,18 @@ def test_a_full_disk_is_told_in_a_sentence_and_loses_nothing(store):
 
     one, two = make_cells(2)
     store.claim(one)
-    store.finish(one, {"value": 1})
+    store.finish(one, result_of(steps=1))
     store.claim(two)
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (os.stat(store.file).st_size, before[1]))
     try:
         with pytest.raises(StoreError, match=r"the results in .* cannot be written"):
-            store.finish(two, {"value": "x" * 100_000})
+            store.finish(two, result_of(notes=["x" * 100_000]))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
-    assert [record["result"] for record in store.records()] == [{"value": 1}]
-    store.finish(two, {"value": 2})
+    assert [record.result for record in store.records()] == [result_of(steps=1)]
+    store.finish(two, result_of(steps=2))
     assert len(store.records()) == 2
 
 

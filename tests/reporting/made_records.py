@@ -4,7 +4,9 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sohot.experiments.cell import Cell
 from sohot.experiments.grid import Grid
+from sohot.experiments.result import Attempt, CellResult
 
 _CLASSES = """
 back_pack bike bike_helmet bookcase bottle calculator desk_chair desk_lamp desktop_computer file_cabinet headphones
@@ -37,17 +39,17 @@ def make_grid(**changes: Any) -> Grid:
     return Grid(**{**options, **changes})
 
 
-def make_records(grid: Grid, classes: Sequence[str] = OFFICE_CLASSES, rows: int = 10) -> list[dict[str, Any]]:
+def make_records(grid: Grid, classes: Sequence[str] = OFFICE_CLASSES, rows: int = 10) -> list[Attempt]:
     """A finished record for each cell of a grid; varied settings are varied one at a time."""
     changes: list[dict[str, Any]] = [{name: value} for name, values in grid.vary.items() for value in values] or [{}]
-    records: dict[str, dict[str, Any]] = {}
+    records: dict[str, Attempt] = {}
     for method in grid.methods:
         for change in changes:
             kept = {} if method in ("s", "t", "s+t") and "target_shots" not in change else change
             for shift in grid.shifts:
                 for split in grid.splits:
                     record = make_record(method, shift, split, grid=grid, change=kept, classes=classes, rows=rows)
-                    records[record["key"]] = record
+                    records[record.key] = record
     return list(records.values())
 
 
@@ -62,36 +64,32 @@ def make_record(
     rows: int = 10,
     micro: float | None = None,
     error: str | None = None,
-) -> dict[str, Any]:
+) -> Attempt:
     """One record; with `error` a failed one."""
     grid, change = grid or make_grid(), dict(change or {})
     draw = {name: change.pop(name) for name in ("target_shots",) if name in change}
-    cell = {
-        "dataset": grid.dataset,
-        "shift": shift,
-        "split": split,
-        "method": method,
-        "backbone": grid.backbone,
-        "protocol": grid.protocol,
-        "draw": draw,
-        "settings": {**grid.settings, **change},
-        "frozen": False,
-        "select": "none",
-        "data": "made up",
-    }
-    key = repr(cell)
+    cell = Cell(
+        dataset=grid.dataset,
+        shift=shift,
+        split=split,
+        method=method,
+        backbone=grid.backbone,
+        protocol=grid.protocol,
+        draw=draw,
+        settings={**grid.settings, **change},
+        data="made up",
+    )
     result = None if error else _result(method, shift, split, {**draw, **change}, classes, rows, micro)
-    return {
-        "key": key,
-        "cell": cell,
-        "status": "failed" if error else "done",
-        "result": result,
-        "error": error,
-        "versions": {"sohot": "0.1.0", "torch": "2.13.0", "python": "3.11.7"},
-        "started": "2026-01-01T10:00:00+00:00",
-        "finished": "2026-01-01T10:01:00+00:00",
-        "host": "here",
-    }
+    return Attempt(
+        key=cell.key,
+        cell=cell,
+        result=None if result is None else CellResult.from_json(result),
+        error=error,
+        versions={"sohot": "0.1.0", "torch": "2.13.0", "python": "3.11.7"},
+        started="2026-01-01T10:00:00+00:00",
+        finished="2026-01-01T10:01:00+00:00",
+        host="here",
+    )
 
 
 def _result(method, shift, split, change, classes, rows, micro) -> dict[str, Any]:
@@ -155,6 +153,6 @@ def _confusion(own: random.Random, level: float, classes: int, rows: int) -> lis
     return matrix
 
 
-def only(records: Iterable[dict[str, Any]], **cell: Any) -> list[dict[str, Any]]:
+def only(records: Iterable[Attempt], **cell: Any) -> list[Attempt]:
     """The records whose cell has these values."""
-    return [one for one in records if all(one["cell"][name] == value for name, value in cell.items())]
+    return [one for one in records if all(getattr(one.cell, name) == value for name, value in cell.items())]

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from sohot.reporting.complexity import complexity_figure, complexity_text, measure_complexity, write_complexity
+from sohot.reporting.complexity import (
+    Complexity,
+    complexity_figure,
+    complexity_text,
+    measure_complexity,
+    write_complexity,
+)
 
 
 @pytest.fixture(scope="module")
@@ -13,17 +19,17 @@ def result():
 
 
 def test_formula_and_claim_stand_beside_what_is_measured(result) -> None:
-    assert json.loads(json.dumps(result, allow_nan=False)) == result
-    rows = {(row["order"], row["features"]): row for row in result["rows"]}
-    assert rows[2, 4096]["formula"] == pytest.approx(104.8, abs=0.05)
-    assert rows[3, 4096]["formula"] == pytest.approx(143_194, abs=0.5)
-    assert (rows[2, 4096]["stated"], rows[3, 4096]["stated"]) == (52, 143_000)
-    assert rows[3, 4096]["measured"] is None
-    measured = [row for row in result["rows"] if row["measured"] is not None]
+    assert Complexity.from_json(json.loads(json.dumps(result.as_json(), allow_nan=False))) == result
+    rows = {(row.order, row.features): row for row in result.rows}
+    assert rows[2, 4096].formula == pytest.approx(104.8, abs=0.05)
+    assert rows[3, 4096].formula == pytest.approx(143_194, abs=0.5)
+    assert (rows[2, 4096].stated, rows[3, 4096].stated) == (52, 143_000)
+    assert rows[3, 4096].measured is None
+    measured = [row for row in result.rows if row.measured is not None]
     assert len(measured) == 4
     for row in measured:
-        assert row["measured"] == pytest.approx(row["explicit_seconds"] / row["gram_seconds"])
-        assert min(row["explicit_seconds"], row["gram_seconds"]) > 0
+        assert row.measured == pytest.approx(row.explicit_seconds / row.gram_seconds)
+        assert min(row.explicit_seconds, row.gram_seconds) > 0
 
 
 def test_progress_is_told_before_each_size() -> None:
@@ -52,7 +58,7 @@ def test_all_files_are_written(result, tmp_path: Path) -> None:
     ]
     assert all(file.is_file() for file in files)
     with open(files[3], encoding="utf-8") as stream:
-        assert len(list(csv.DictReader(stream))) == len(result["rows"])
+        assert len(list(csv.DictReader(stream))) == len(result.rows)
 
 
 def test_the_figure_has_both_ways_for_each_order_on_logarithmic_axes(result) -> None:

@@ -24,8 +24,7 @@ from sohot.reporting.figures import (
     write_figures,
 )
 from sohot.reporting.figures.canvas import OKABE_ITO, save_figure
-from sohot.reporting.figures.class_weights import fit_beta
-from sohot.reporting.figures.confusion import confusion_of
+from sohot.reporting.figures.classes import confusion_of, fit_beta
 from sohot.reporting.published import published
 from sohot.reporting.results import collect
 
@@ -113,13 +112,18 @@ def test_a_beta_fit_exists_or_is_none_whatever_the_weights(values) -> None:
         assert 0 <= fit.mean <= fit.scale
 
 
+def with_result(record, **parts):
+    """A record whose result is another in some parts."""
+    return replace(record, result=replace(record.result, **parts))
+
+
 @pytest.mark.parametrize("values", [[1.0] * 31, [0.0] * 31, [0.5, 0.6], [], [0.0] * 15 + [1.0] * 16])
 def test_constant_few_and_extreme_weights_are_drawn(values) -> None:
     fit = fit_beta(values)
     assert (fit is None) == (len(set(values)) < 2 or len(values) < 5)
     if values:
         record = make_record("so+zeta", classes=CLASSES)
-        record["result"]["zeta"] = {"means": values, "order2": values}
+        record = with_result(record, zeta={"means": values, "order2": values})
         assert len(weight_histograms(collect([record], GRID)).axes) == 2
 
 
@@ -234,9 +238,10 @@ def test_bad_features_are_named() -> None:
 
 def test_steps_at_which_training_had_no_finite_loss_are_left_out() -> None:
     record = make_record("so", classes=CLASSES)
-    record["result"]["curve"] = {"step": [1, 2, 3], "cross_entropy": [1.0, None, 0.5], "alignment": [None, None, None]}
+    curve = {"step": [1, 2, 3], "cross_entropy": [1.0, None, 0.5], "alignment": [None, None, None]}
+    record = with_result(record, curve=curve)
     figure = curve_figure(collect([record], GRID), "A-W")
     assert len(figure.axes) == 1
     assert np.isfinite(figure.axes[0].lines[0].get_ydata()).all()
-    record["result"]["curve"] = {"step": [], "cross_entropy": []}
+    record = with_result(record, curve={"step": [], "cross_entropy": []})
     assert curve_figure(collect([record], GRID), "A-W") is None

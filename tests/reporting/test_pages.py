@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,14 +13,16 @@ from PIL import Image
 
 from sohot.experiments import run_demo
 from sohot.experiments.cell import Cell
+from sohot.experiments.result import ChosenSettings
 from sohot.experiments.store import Store
 from sohot.methods import METHOD_NAMES, OTHER_NAMES
 from sohot.reporting.pages import write_report
 from sohot.reporting.pages.blocks import Number, Page, Plot, Section, Table, Words
 from sohot.reporting.pages.experiment_folder import load_experiment
+from sohot.reporting.pages.html import render, script_json
 from sohot.reporting.pages.run_images import choose_samples
 from sohot.reporting.pages.words import difference_in_words, method_in_words
-from sohot.reporting.pages.writing import render, script_json
+from sohot.reporting.statistics import paired_difference
 
 
 class Seen(HTMLParser):
@@ -180,11 +183,15 @@ def test_a_demo_whose_pictures_are_gone_or_whose_file_is_damaged(demo: Path, tmp
     shutil.copytree(demo, tmp_path / "demo")
     (tmp_path / "demo" / "zeta.png").unlink()
     assert "zeta.png" in read(write_report(tmp_path / "demo")).text
+    kept = json.loads((demo / "demo.json").read_text())
     for content, words in (
         ("{", "is damaged"),
         ("[]", "format 1"),
         ('{"format": 1}', "is damaged"),
         ('{"format": 2}', "format 1"),
+        (json.dumps({**kept, "methods": {}}), "no method"),
+        (json.dumps({**kept, "methods": {"so": {"mean": "high", "std": 0, "splits": [1]}}}), "high"),
+        (json.dumps({**kept, "settings": {"splits": 2}}), "missing"),
     ):
         (tmp_path / "demo" / "demo.json").write_text(content)
         with pytest.raises(ValueError, match=f"demo.json.*{words}"):
@@ -281,7 +288,8 @@ def test_half_of_the_samples_are_wrong_ones_if_there_are_as_many(most: int, wron
     ],
 )
 def test_an_interval_that_holds_zero_is_no_difference(low: float, high: float, words: str) -> None:
-    difference = {"mean": (low + high) / 2, "low": low, "high": high, "p_t": 0.03, "pairs": 6}
+    difference = paired_difference({1: 81.0, 2: 82.0}, {1: 80.0, 2: 80.0})
+    difference = replace(difference, mean=(low + high) / 2, low=low, high=high, p_t=0.03, pairs=6)
     assert words in difference_in_words("so", "s+t", difference)
 
 
@@ -305,7 +313,7 @@ def test_a_failed_write_leaves_what_was_there(
     experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "page.html").write_text("before")
-    monkeypatch.setattr("sohot.reporting.pages.writing.render", lambda _: 1 / 0)
+    monkeypatch.setattr("sohot.reporting.pages.render", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_report(experiment, tmp_path / "page.html")
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
@@ -322,9 +330,7 @@ def test_what_is_varied_is_drawn_and_counted(tmp_path: Path) -> None:
             for shift in ("A-W", "W-A"):
                 cell = Cell("office31", shift, 1, "so", "lite0", settings={"sigma1": value})
                 store.claim(cell)
-                store.finish(
-                    cell, {**result(160, "so"), "chosen": {"settings": {"lr": 0.1}, "score": 0.5, "trials": 4}}
-                )
+                store.finish(cell, replace(result(160, "so"), chosen=ChosenSettings({"lr": 0.1}, 0.5, 4)))
     text = read(write_report(folder)).text
     assert "Accuracy against sigma1" in text
     assert "lr = 0.1" in text

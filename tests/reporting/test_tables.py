@@ -11,12 +11,12 @@ import pytest
 from reporting.made_records import make_grid, make_record, make_records, only
 
 from sohot.reporting.tables import (
-    Block,
     Document,
+    TextTable,
     csv_table,
     latex_table,
     markdown_table,
-    table_json,
+    result_table,
     text_table,
     to_latex,
     to_markdown,
@@ -29,16 +29,26 @@ RECORDS = make_records(GRID)
 NASTY = "<script>alert('1')</script> | a & 100 % \\ _x_ $y$ #z ~ ^ {w}\nnext \x1b[31m"
 
 
+def as_json(*args, **options):
+    """The table as its JSON file holds it."""
+    return result_table(*args, **options).as_json()
+
+
+def changed(record, **cell):
+    """A record of a cell that is another in some parts."""
+    return replace(record, cell=replace(record.cell, **cell))
+
+
 def row(table, method: str):
     return next(one for one in table["rows"] if one["method"] == method)
 
 
 def test_cells_are_mean_and_population_std_over_splits_and_the_average_is_that_of_the_shifts() -> None:
-    table = table_json(RECORDS, GRID)
+    table = as_json(RECORDS, GRID)
     for one in table["rows"]:
         means = []
         for shift in GRID.shifts:
-            values = [100 * r["result"]["accuracy"]["micro"] for r in only(RECORDS, method=one["method"], shift=shift)]
+            values = [100 * r.result.accuracy.micro for r in only(RECORDS, method=one["method"], shift=shift)]
             cell = one["cells"][shift]
             assert (cell["mean"], cell["std"]) == pytest.approx((np.mean(values), np.std(values)))
             assert cell["sample_std"] == pytest.approx(np.std(values, ddof=1))
@@ -48,41 +58,39 @@ def test_cells_are_mean_and_population_std_over_splits_and_the_average_is_that_o
 
 
 def test_the_table_fits_into_json_and_does_not_depend_on_the_order_of_records() -> None:
-    table = table_json(RECORDS, GRID)
+    table = as_json(RECORDS, GRID)
     assert json.loads(json.dumps(table, allow_nan=False)) == table
     shuffled = random.Random(0).sample(RECORDS, len(RECORDS))
-    assert table_json(iter(shuffled), GRID) == table
+    assert as_json(iter(shuffled), GRID) == table
     assert text_table(shuffled, GRID) == text_table(RECORDS, GRID)
 
 
 def test_macro_accuracy_on_demand() -> None:
-    macro = row(table_json(RECORDS, GRID, accuracy="macro"), "so")["cells"]["A-W"]["splits"]["1"]
-    assert macro == pytest.approx(
-        100 * only(RECORDS, method="so", shift="A-W", split=1)[0]["result"]["accuracy"]["macro"]
-    )
+    macro = row(as_json(RECORDS, GRID, accuracy="macro"), "so")["cells"]["A-W"]["splits"]["1"]
+    assert macro == pytest.approx(100 * only(RECORDS, method="so", shift="A-W", split=1)[0].result.accuracy.macro)
     assert "mean over the classes" in text_table(RECORDS, GRID, accuracy="macro")
     with pytest.raises(ValueError, match="accuracy must be one of 'micro', 'macro', got 'best'"):
-        table_json(RECORDS, GRID, accuracy="best")
+        as_json(RECORDS, GRID, accuracy="best")
 
 
 def test_only_records_of_the_grid_count() -> None:
     small = replace(GRID, shifts=("A-W",), splits=(1, 2), methods=("s+t", "so"))
-    table = table_json(RECORDS, small)
+    table = as_json(RECORDS, small)
     assert [one["method"] for one in table["rows"]] == ["s+t", "so"]
     assert list(row(table, "so")["cells"]["A-W"]["splits"]) == ["1", "2"]
 
 
 def test_of_two_attempts_the_later_counts() -> None:
     first = make_record(micro=0.1)
-    second = {**make_record(micro=0.9), "finished": "2026-01-02T00:00:00+00:00"}
-    failed = {**make_record(error="no memory"), "finished": "2025-01-01T00:00:00+00:00"}
-    cell = row(table_json([second, first, failed], GRID), "so")["cells"]["A-W"]
+    second = replace(make_record(micro=0.9), finished="2026-01-02T00:00:00+00:00")
+    failed = replace(make_record(error="no memory"), finished="2025-01-01T00:00:00+00:00")
+    cell = row(as_json([second, first, failed], GRID), "so")["cells"]["A-W"]
     assert (cell["mean"], cell["count"], cell["failed"]) == (90.0, 1, 0)
 
 
 def test_differences_are_to_the_baseline_of_the_same_backbone() -> None:
     other = make_records(replace(GRID, backbone="vgg16", methods=("so",)))
-    table = table_json([*RECORDS, *other], GRID)
+    table = as_json([*RECORDS, *other], GRID)
     assert {(one["method"], one["backbone"]) for one in table["differences"]} == {
         ("m", "lite0"),
         ("so", "lite0"),
@@ -96,7 +104,7 @@ def test_differences_are_to_the_baseline_of_the_same_backbone() -> None:
 
 
 def test_another_baseline_is_compared_with() -> None:
-    table = table_json(RECORDS, replace(GRID, baseline="SO"))
+    table = as_json(RECORDS, replace(GRID, baseline="SO"))
     assert table["baseline"] == "so"
     difference = next(one for one in table["differences"] if one["method"] == "s+t")
     ours, theirs = (row(table, name)["average"]["mean"] for name in ("s+t", "so"))
@@ -107,7 +115,7 @@ def test_another_baseline_is_compared_with() -> None:
 def test_the_text_prints_as_the_paper_does_and_names_the_backbones() -> None:
     lines = text_table(RECORDS, GRID).splitlines()
     assert lines[2].split() == ["method", "backbone", *GRID.shifts, "average"]
-    cell = row(table_json(RECORDS, GRID), "so")["cells"]["A-W"]
+    cell = row(as_json(RECORDS, GRID), "so")["cells"]["A-W"]
     assert f"{cell['mean']:.1f} ± {cell['std']:.1f}" in next(line for line in lines if line.startswith("so "))
     published = next(line for line in lines if line.startswith("So "))
     assert "published, AlexNet" in published
@@ -128,7 +136,7 @@ def test_with_the_same_backbone_nothing_warns() -> None:
 
 
 def test_a_part_of_the_shifts_gets_the_average_over_that_part() -> None:
-    table = table_json(RECORDS, replace(GRID, shifts=("A-W", "W-D")))
+    table = as_json(RECORDS, replace(GRID, shifts=("A-W", "W-D")))
     averages = {one["label"]: one["average"] for one in table["published"]}
     assert averages["So"]["mean"] == pytest.approx((84.5 + 97.5) / 2)
     assert averages["So"]["printed"] is None
@@ -138,7 +146,7 @@ def test_a_part_of_the_shifts_gets_the_average_over_that_part() -> None:
 
 
 def test_what_is_missing_or_failed_is_said() -> None:
-    records = [one for one in RECORDS if not (one["cell"]["method"] == "so" and one["cell"]["shift"] == "A-W")]
+    records = [one for one in RECORDS if not (one.cell.method == "so" and one.cell.shift == "A-W")]
     records += [make_record(split=1), make_record(split=3, error="RuntimeError: no | memory")]
     text = text_table(records, GRID)
     assert "1 of 3 splits, 1 failed." in text
@@ -150,7 +158,7 @@ def test_without_records_the_table_is_there_and_empty() -> None:
     text = text_table([], GRID)
     assert "0 of 3 splits" in text
     assert "Difference" not in text
-    assert all(one["average"]["mean"] is None for one in table_json([], GRID)["rows"])
+    assert all(one["average"]["mean"] is None for one in as_json([], GRID)["rows"])
 
 
 def test_one_split_has_neither_spread_nor_interval() -> None:
@@ -162,11 +170,10 @@ def test_one_split_has_neither_spread_nor_interval() -> None:
 
 def test_a_varied_setting_gets_rows_of_its_own_and_s_t_one() -> None:
     grid = replace(GRID, shifts=("A-W",), methods=("s+t", "so"), vary={"sigma1": [0.01, 0.1, 1.0]}, published=None)
-    records = make_records(grid)
-    for record in only(records, method="so"):  # a cell leaves out what is the default
-        if record["cell"]["settings"]["sigma1"] == 0.1:
-            record["cell"]["settings"] = {}
-    table = table_json(records, grid)
+    records = [  # a cell leaves out what is the default
+        changed(one, settings={}) if one.cell.settings == {"sigma1": 0.1} else one for one in make_records(grid)
+    ]
+    table = as_json(records, grid)
     assert [(one["method"], one["values"]["sigma1"]) for one in table["rows"]] == [
         ("s+t", None),
         ("so", 0.01),
@@ -186,11 +193,10 @@ def test_with_varied_shots_each_number_has_its_own_baseline() -> None:
         vary={"target_shots": [3, 5]},
         published="rgbd-shots",
     )
-    records = make_records(grid)
-    for record in records:
-        if record["cell"]["draw"] == {"target_shots": 3}:
-            record["cell"]["draw"] = {}  # the protocol's own number
-    table = table_json(records, grid)
+    records = [  # 3 is the protocol's own number
+        changed(one, draw={}) if one.cell.draw == {"target_shots": 3} else one for one in make_records(grid)
+    ]
+    table = as_json(records, grid)
     assert [one["values"]["target_shots"] for one in table["rows"]] == [3, 5, 3, 5]
     means = {
         (one["method"], one["values"]["target_shots"]): one["cells"]["depth-caltech"]["mean"] for one in table["rows"]
@@ -204,7 +210,7 @@ def test_with_varied_shots_each_number_has_its_own_baseline() -> None:
 
 def test_csv_holds_the_same_numbers_as_json() -> None:
     lines = list(csv.DictReader(io.StringIO(csv_table(RECORDS, GRID))))
-    table = table_json(RECORDS, GRID)
+    table = as_json(RECORDS, GRID)
     ours = [line for line in lines if line["origin"] == "ours"]
     assert len(ours) == len(table["rows"]) * (len(GRID.shifts) + 1)
     for line in ours:
@@ -216,7 +222,7 @@ def test_csv_holds_the_same_numbers_as_json() -> None:
 
 
 def test_names_are_shown_and_not_obeyed() -> None:
-    document = Document(NASTY, [Block(NASTY, ["name", NASTY], [[NASTY, "1"]])], [NASTY])
+    document = Document(NASTY, [TextTable(NASTY, ["name", NASTY], [[NASTY, "1"]])], [NASTY])
     text, markdown, latex = to_text(document), to_markdown(document), to_latex(document)
     assert "\x1b" not in text + markdown + latex
     assert "<script>" in text
@@ -232,7 +238,7 @@ def test_names_are_shown_and_not_obeyed() -> None:
 def test_columns_line_up_with_wide_letters() -> None:
     from rich.cells import cell_len
 
-    lines = to_text(Document("t", [Block("", ["name", "n"], [["日本", "1"], ["a", "22"]])])).splitlines()[2:]
+    lines = to_text(Document("t", [TextTable("", ["name", "n"], [["日本", "1"], ["a", "22"]])])).splitlines()[2:]
     assert len({cell_len(line) for line in lines}) == 1
 
 
@@ -248,27 +254,26 @@ def test_files_are_written_whole_and_agree(tmp_path: Path) -> None:
     assert sorted(file.name for file in files) == sorted(os.listdir(tmp_path / "new"))
     assert {file.suffix for file in files} == {".txt", ".md", ".tex", ".csv", ".json"}
     read = {file.suffix: file.read_text(encoding="utf-8") for file in files}
-    assert json.loads(read[".json"]) == table_json(RECORDS, GRID)
+    assert json.loads(read[".json"]) == as_json(RECORDS, GRID)
     assert read[".txt"] == text_table(RECORDS, GRID) + "\n"
     assert read[".md"] == markdown_table(RECORDS, GRID) + "\n"
     assert read[".csv"] == csv_table(RECORDS, GRID)
 
 
 def test_a_grid_that_names_no_shifts_means_those_of_its_records() -> None:
-    assert table_json(RECORDS, replace(GRID, shifts=())) == table_json(RECORDS, GRID)
+    assert as_json(RECORDS, replace(GRID, shifts=())) == as_json(RECORDS, GRID)
     assert text_table([], replace(GRID, shifts=())).splitlines()[2].split() == ["method", "backbone"]
 
 
 def test_a_varied_setting_without_a_default_in_the_options_has_that_of_training() -> None:
     grid = replace(GRID, methods=("s+t", "so"), vary={"steps": [50, 100], "alpha1": [0.1, 1.0]})
-    [one] = [row for row in table_json([make_record()], grid)["rows"] if row["method"] == "so"]
+    [one] = [row for row in as_json([make_record()], grid)["rows"] if row["method"] == "so"]
     assert one["values"] == {"steps": 100, "alpha1": None}
 
 
 def test_selection_and_frozen_networks_are_said() -> None:
     records = make_records(replace(GRID, shifts=("A-W",), methods=("s+t", "so")))
-    for record in only(records, method="so"):
-        record["cell"].update(select="cv", frozen=True)
+    records = [changed(one, select="cv", frozen=True) if one.cell.method == "so" else one for one in records]
     text = text_table(records, GRID)
     assert "chosen by few-shot cross-validation on training images; in part settings were fixed before this run" in text
     assert "Networks stay as they are, in part: heads are trained on frozen features." in text

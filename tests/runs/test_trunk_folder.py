@@ -8,7 +8,7 @@ from experiment_work import InlineEngine, small_grid, write_domains
 
 from sohot.data import InputSpec
 from sohot.data.datasets import open_dataset
-from sohot.experiments.running import plan_grid, run_grid
+from sohot.experiments.grid_run import plan_grid, run_grid
 from sohot.networks.trunk_and_tail import FrozenTrunk
 from sohot.runs import trunk_folder as module
 from sohot.runs.trunk_folder import TrunkFolder, fill_folders, join_images
@@ -108,11 +108,11 @@ def test_in_a_grid_each_image_passes_the_trunk_once_and_never_again(tmp_path, mo
     grid = small_grid(splits=(1,), methods=("s+t", "so"))
     first = run_grid(plan_grid(grid, root, tmp_path / "out", device="cpu", workers=0), InlineEngine())
     assert (first.computed, first.failed) == (2, [])
-    sizes = first.records[0]["result"]["sizes"]
+    sizes = first.records[0].result.sizes
     assert sum(passed) == sum(sizes.values())  # source, target and test images of the split, each once
     passed.clear()
     more = grid.changed(methods=("s+t", "so", "so+to"))
     second = run_grid(plan_grid(more, root, tmp_path / "out", device="cpu", workers=0), InlineEngine())
     assert (second.computed, second.kept, second.failed) == (1, 2, [])
     assert sum(passed) == 0
-    assert second.records[-1]["result"]["notes"] == []
+    assert second.records[-1].result.notes == []

@@ -180,6 +180,6 @@ def demo(
     chosen = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
     result = run_demo(out, splits=splits, seed=seed, methods=chosen, on_progress=tell)
     if json:
-        print_json(result)
+        print_json(result.as_json())
     else:
         print_text(describe(result))

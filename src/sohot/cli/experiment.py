@@ -219,8 +219,8 @@ def experiment(
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder, but {out} is a file")
 
-    from ..experiments.engines.making import make_engine  # these import torch, which a wrong option need not wait for
-    from ..experiments.running import plan_grid
+    from ..experiments.engines import make_engine  # these import torch, which a wrong option need not wait for
+    from ..experiments.grid_run import plan_grid
     from .experiment_run import command, run_experiment, show_plan
 
     made = make_engine(engine, workers=workers, device=device, address=address, threads=threads)

@@ -12,12 +12,13 @@ from ..experiments.cell import Cell
 from ..experiments.engines import Engine
 from ..experiments.engines.local import LocalEngine
 from ..experiments.grid import COMPLEXITY
-from ..experiments.running import GridRun, Plan, run_grid
+from ..experiments.grid_run import GridPlan, GridRun, run_grid
+from ..experiments.result import Attempt
 from ..experiments.store import Store
 from ..training.errors import Interrupted
 from .exit_codes import FAILED, Terminated
 from .output import MOST_LISTED, print_json, print_text, results_only, say
-from .watching import duration, watch_grid
+from .watching import watch_grid
 
 
 def command(context: typer.Context) -> str:
@@ -32,15 +33,16 @@ def command(context: typer.Context) -> str:
     return shlex.join(words)
 
 
-def show_plan(plan: Plan, *, workers: int | None, threads: int | None, retry_failed: bool, json: bool) -> None:
+def show_plan(plan: GridPlan, *, workers: int | None, threads: int | None, retry_failed: bool, json: bool) -> None:
     """Print the cells, what is known of them, and about how long the rest takes; nothing is written."""
     from ..experiments.estimate import Estimate, estimate
+    from ..reporting.pages.words import duration
 
-    records: list[dict[str, Any]] = []
+    records: list[Attempt] = []
     if plan.results.is_file():
         with Store(plan.results) as store:
             records = store.records(every=True)
-    known = {record["key"]: record["status"] for record in records}
+    known = {record.key: record.status for record in records}
     states = [known.get(cell.key, "to do") for cell in plan.cells]
     settled = ("done",) if retry_failed else ("done", "failed")
     pending = [cell for cell, state in zip(plan.cells, states, strict=True) if state not in settled]
@@ -71,15 +73,15 @@ def show_plan(plan: Plan, *, workers: int | None, threads: int | None, retry_fai
         print_text(f"how long they take cannot be told: {guess.basis.removeprefix('nothing: ')}")
 
 
-def _with(plan: Plan, states: Sequence[str]) -> list[tuple[Cell, str]]:
+def _with(plan: GridPlan, states: Sequence[str]) -> list[tuple[Cell, str]]:
     return list(zip(plan.cells, states, strict=True))
 
 
-def _head(plan: Plan) -> dict[str, Any]:
+def _head(plan: GridPlan) -> dict[str, Any]:
     return {"experiment": plan.grid.name, "title": plan.grid.title, "out": str(plan.where.out)}
 
 
-def run_experiment(plan: Plan, engine: Engine, again: str, *, retry_failed: bool, quiet: bool, json: bool) -> None:
+def run_experiment(plan: GridPlan, engine: Engine, again: str, *, retry_failed: bool, quiet: bool, json: bool) -> None:
     """Compute the cells, write tables, figures and the report, and print the table."""
     try:
         with results_only(), watch_grid(quiet) as watcher:
@@ -95,19 +97,23 @@ def run_experiment(plan: Plan, engine: Engine, again: str, *, retry_failed: bool
         raise typer.Exit(FAILED)
 
 
-def _present(plan: Plan, run: GridRun, again: str, quiet: bool, json: bool) -> None:
-    from ..reporting.outputs import describe_table, write_outputs
+def _present(plan: GridPlan, run: GridRun, again: str, quiet: bool, json: bool) -> None:
+    from ..reporting import write_outputs
+    from ..reporting.tables import lay_out, result_table, to_text
 
     with results_only(), watch_grid(quiet) as watcher:
         files = write_outputs(run.records, plan.grid, plan.where.out, watcher.progress)
-        text, table = describe_table(run.records, plan.grid)
+        done = any(record.result is not None for record in run.records)
+        table = result_table(run.records, plan.grid) if done else None
     if json:
         failed = [{"key": cell.key, "cell": cell.as_dict(), "error": error} for cell, error in run.failed]
         counts = {"total": run.total, "computed": run.computed, "kept": run.kept, "failed": len(run.failed)}
         shown = [str(file) for file in files]
-        print_json({**_head(plan), "cells": counts, "failed": failed, "table": table, "files": shown})
-    elif text:
-        print_text(text)
+        print_json(
+            {**_head(plan), "cells": counts, "failed": failed, "table": table and table.as_json(), "files": shown}
+        )
+    elif table is not None:
+        print_text(to_text(lay_out(table)))
     if run.failed:
         say(f"{len(run.failed)} of {run.total} cells failed:")
         for cell, error in run.failed[:MOST_LISTED]:
@@ -122,12 +128,12 @@ def _present(plan: Plan, run: GridRun, again: str, quiet: bool, json: bool) -> N
 def run_complexity(out: Path, json: bool) -> None:
     """Measure what the kernel form saves, write tables, figures and the report, and print the table."""
     from ..reporting.complexity import complexity_text, measure_complexity, write_complexity
-    from ..reporting.pages.writing import write_report
+    from ..reporting.pages import write_report
 
     with results_only():
         result = measure_complexity(on_progress=lambda done, of, name: say(f"[{min(done + 1, of)}/{of}] {name}"))
         files = [str(file) for file in (*write_complexity(result, out), write_report(out))]
     if json:
-        print_json({"experiment": COMPLEXITY, "out": str(out), "table": result, "files": files})
+        print_json({"experiment": COMPLEXITY, "out": str(out), "table": result.as_json(), "files": files})
     else:
         print_text(complexity_text(result))

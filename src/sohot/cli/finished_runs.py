@@ -7,7 +7,7 @@ from typing import Any
 
 from ..data.names import printable
 from ..networks.device import choose_device
-from ..reporting.pages.writing import kind_of, write_report
+from ..reporting.pages import kind_of, write_report
 from ..runs.loaded_run import LoadedRun, export_run, images_for, open_run
 from ..runs.predictions import Prediction, classify, find_images, predictions_csv, require_writable, write_predictions
 from ..runs.train_and_test import evaluate_on

@@ -7,7 +7,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from ..experiments.cell import Cell
 from ..experiments.engines import Outcome
-from ..experiments.running import GridWatcher
+from ..experiments.grid_run import GridWatcher
 from ..methods.settings import FitSettings
 from ..runs.pipeline import Watcher
 from ..runs.run_data import RunData
@@ -90,8 +90,10 @@ class TerminalGridWatcher(GridWatcher):
         self._running -= 1
         self._done += outcome.error is None
         self._failed += outcome.error is not None
-        accuracy = (outcome.result or {}).get("accuracy") or {}
-        found = f"{percent(accuracy.get('micro'))} % right" if outcome.error is None else f"failed: {outcome.error}"
+        if outcome.result is None:
+            found = f"failed: {outcome.error}"
+        else:
+            found = f"{percent(outcome.result.accuracy.micro)} % right"
         place = f"[{self._done + self._failed}/{self._total}]"
         say(f"{place} {outcome.cell.label()}: {found}, {outcome.seconds:.0f} s")
         self._show()
@@ -139,14 +141,3 @@ def watch_grid(quiet: bool) -> Iterator[GridWatcher]:
         yield watcher
     finally:
         watcher.close()
-
-
-def duration(seconds: float) -> str:
-    """Write a time as people say it.
-
-    >>> duration(42), duration(1260), duration(9000)
-    ('42 s', '21 min', '2.5 h')
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"

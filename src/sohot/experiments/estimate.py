@@ -1,9 +1,8 @@
 """How long the cells that are left will take, and what that guess rests on."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,6 +24,7 @@ from .cell import Cell
 from .cell_training import Workplace, config_of, draw_split
 from .frozen_settings import frozen_candidates, head_settings
 from .preparing import needed_features, trunks_of
+from .result import Attempt, DoneCell, done_cells
 
 _FOLDS = 3  # of few-shot cross-validation with three images per class
 _TRUNK_IMAGES = 8
@@ -46,7 +46,7 @@ class Estimate:
 
 
 def estimate(
-    pending: Sequence[Cell], records: Sequence[Mapping[str, Any]], where: Workplace, workers: int, threads: int
+    pending: Sequence[Cell], records: Sequence[Attempt], where: Workplace, workers: int, threads: int
 ) -> Estimate:
     """Guess how long cells take: from cells that are done, else from one training step done now.
 
@@ -59,8 +59,9 @@ def estimate(
     """
     if not pending:
         return Estimate(0.0, "nothing is left to compute")
-    wanted = {"backbone": pending[0].backbone, "frozen": pending[0].frozen}
-    done = [one for one in records if one["status"] == "done" and wanted.items() <= one["cell"].items()]
+    first = pending[0]
+    alike = [one for one in records if (one.cell.backbone, one.cell.frozen) == (first.backbone, first.frozen)]
+    done = done_cells(alike)
     if done:
         workers = 1 if pending[0].frozen else workers
         seconds = sum(_from_records(cell, done) for cell in pending) / workers
@@ -70,14 +71,13 @@ def estimate(
     return _from_a_step(pending, where, workers, threads)
 
 
-def _from_records(cell: Cell, done: Sequence[Mapping[str, Any]]) -> float:
+def _from_records(cell: Cell, done: Sequence[DoneCell]) -> float:
     """Guess one cell from others, those of its method if there are any: training by steps, the rest as it was."""
-    alike = [one["result"] for one in done if one["cell"]["method"] == cell.method] or [one["result"] for one in done]
+    alike = [one.result for one in done if one.cell.method == cell.method] or [one.result for one in done]
     if cell.frozen:  # trained together: each has its share of the whole
-        share: float = sum(one["seconds"]["select"] + one["seconds"]["train"] for one in alike) / len(alike)
-        return share
-    step: float = sum(one["seconds"]["train"] / one["steps"] for one in alike) / len(alike)
-    rest: float = sum(one["seconds"]["test"] + one["seconds"]["features"] for one in alike) / len(alike)
+        return sum(one.seconds.get("select", 0.0) + one.seconds.get("train", 0.0) for one in alike) / len(alike)
+    step = sum(one.seconds.get("train", 0.0) / max(one.steps, 1) for one in alike) / len(alike)
+    rest = sum(one.seconds.get("test", 0.0) + one.seconds.get("features", 0.0) for one in alike) / len(alike)
     return (step * _steps(cell) + rest) * _fits(cell)
 
 

@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,7 +25,8 @@ from .cell_training import Workplace, draw_split
 from .engines import Outcome, Work
 from .frozen_settings import frozen_candidates, head_settings
 from .preparing import trunks_of
-from .run_cell import evenly
+from .result import CellResult, ChosenSettings
+from .run_cell import curve_steps
 
 TOGETHER = 30
 """Cells that are claimed, trained and kept together: what a killed runner loses at most."""
@@ -176,30 +176,26 @@ class _Task:
             return head_settings(self.cell.method, self.cell.settings)
         return self.tried[self.best].settings
 
-    def result(self, fit: StackedFit, seconds: dict[str, float]) -> dict[str, Any]:
+    def result(self, fit: StackedFit, seconds: dict[str, float]) -> CellResult:
         """Give the result of a cell, as `run_cell` does."""
         began = time.perf_counter()
         features, labels = self.test
-        accuracy = evaluate(fit.predict_logits(features).cpu(), labels, self.split.classes).as_json()
+        accuracy = evaluate(fit.predict_logits(features).cpu(), labels, self.split.classes)
         zeta = None if fit.zeta is None else {name: values.tolist() for name, values in fit.zeta.items()}
-        steps = evenly(fit.settings.steps)
+        steps = curve_steps(fit.settings.steps)
         curve = {name: values[steps].tolist() for name, values in fit.history.items()}
         chosen = None
         if self.tried:
-            best = self.best
-            chosen = {
-                "settings": dict(self.tried[best].options),
-                "score": self.scores[best].mean_of_folds,
-                "trials": len(self.tried),
-            }
+            score = self.scores[self.best].mean_of_folds
+            chosen = ChosenSettings(dict(self.tried[self.best].options), score, len(self.tried))
         source, target = self.problem.sizes
-        return {
-            "accuracy": accuracy,
-            "zeta": zeta,
-            "curve": {"step": [step + 1 for step in steps], **curve},
-            "chosen": chosen,
-            "seconds": {"features": 0.0, **seconds, "test": time.perf_counter() - began},
-            "steps": fit.settings.steps,
-            "sizes": {"source": source, "target": target, "test": len(labels)},
-            "notes": list(self.split.notes),
-        }
+        return CellResult(
+            accuracy=accuracy,
+            zeta=zeta,
+            curve={"step": [step + 1 for step in steps], **curve},
+            chosen=chosen,
+            seconds={"features": 0.0, **seconds, "test": time.perf_counter() - began},
+            steps=fit.settings.steps,
+            sizes={"source": source, "target": target, "test": len(labels)},
+            notes=list(self.split.notes),
+        )

@@ -11,6 +11,7 @@ from ..selection.choice import AllFailed
 from ..training.errors import Diverged, TrainingError
 from .cell import Cell
 from .cell_training import Workplace, config_of, draw_split, train
+from .result import CellResult, ChosenSettings, Curve
 
 __all__ = ["Workplace", "run_cell"]
 
@@ -19,7 +20,7 @@ CURVES = ("loss", "cross_entropy", "alignment")
 MOST_POINTS = 100
 
 
-def run_cell(cell: Cell, where: Workplace) -> dict[str, Any]:
+def run_cell(cell: Cell, where: Workplace) -> CellResult:
     """Train and test a cell.
 
     Args:
@@ -27,29 +28,29 @@ def run_cell(cell: Cell, where: Workplace) -> dict[str, Any]:
         where: Where its images and shared features lie.
 
     Returns:
-        Accuracy, learned class weights, curves, times, sizes and notes, as they fit into JSON.
+        Accuracy, learned class weights, curves, times, sizes and notes.
     """
     split = draw_split(cell, where)
     settings, chosen, selecting = dict(cell.settings), None, 0.0
     if cell.select != "none":
         began = time.perf_counter()
         chosen = _select(cell, split, where)
-        settings |= chosen["settings"]
+        settings |= chosen.settings
         selecting = time.perf_counter() - began
     done = train(cell, settings, split.classes, split.sides, "target_test", where)
-    return {
-        "accuracy": done.tested().as_json(),
-        "zeta": done.result.objective.learned_weights(),
-        "curve": _curve(done.result.history),
-        "chosen": chosen,
-        "seconds": {**done.seconds._asdict(), "select": selecting},
-        "steps": done.result.steps,
-        "sizes": done.sizes._asdict(),
-        "notes": [*split.notes, *done.notes],
-    }
+    return CellResult(
+        accuracy=done.tested(),
+        zeta=done.result.objective.learned_weights(),
+        curve=_curve(done.result.history),
+        chosen=chosen,
+        seconds={**done.seconds._asdict(), "select": selecting},
+        steps=done.result.steps,
+        sizes=done.sizes._asdict(),
+        notes=[*split.notes, *done.notes],
+    )
 
 
-def _select(cell: Cell, split: Split, where: Workplace) -> dict[str, Any]:
+def _select(cell: Cell, split: Split, where: Workplace) -> ChosenSettings:
     """Choose settings by the mean accuracy over few-shot folds, or by that on the validation images."""
     from ..selection.search import select  # Optuna is slow to import
 
@@ -80,23 +81,23 @@ def _select(cell: Cell, split: Split, where: Workplace) -> dict[str, Any]:
         )
     except AllFailed as error:
         raise TrainingError(str(error)) from None
-    return {"settings": dict(chosen.settings), "score": chosen.score, "trials": chosen.trials}
+    return ChosenSettings(dict(chosen.settings), chosen.score, chosen.trials)
 
 
-def _curve(history: Sequence[Mapping[str, float]]) -> dict[str, list[Any]]:
+def _curve(history: Sequence[Mapping[str, float]]) -> Curve:
     """Give the losses of at most 100 steps, evenly chosen, the first and the last among them."""
-    chosen = [history[place] for place in evenly(len(history))]
-    curve: dict[str, list[Any]] = {"step": [int(record["step"]) for record in chosen]}
+    chosen = [history[place] for place in curve_steps(len(history))]
+    curve: dict[str, list[float | None]] = {"step": [int(record["step"]) for record in chosen]}
     for name in CURVES:
         values = [record.get(name, math.nan) for record in chosen]
         curve[name] = [value if math.isfinite(value) else None for value in values]
     return curve
 
 
-def evenly(steps: int) -> list[int]:
+def curve_steps(steps: int) -> list[int]:
     """Choose at most 100 of some steps, evenly, the first and the last among them.
 
-    >>> evenly(3), len(evenly(250)), evenly(250)[-1]
+    >>> curve_steps(3), len(curve_steps(250)), curve_steps(250)[-1]
     ([0, 1, 2], 100, 249)
     """
     count = min(steps, MOST_POINTS)

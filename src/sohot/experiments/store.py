@@ -4,17 +4,17 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from .._process import Runner, is_alive, this_runner
 from ..training.run_folder import versions
 from .cell import Cell
 from .database import Database, StoreError
+from .result import Attempt, CellResult
 
 __all__ = ["Store", "StoreError"]
 
@@ -55,11 +55,14 @@ class Store:
 
     Example:
         >>> from tempfile import TemporaryDirectory
+        >>> import torch
+        >>> from sohot.training import evaluate
+        >>> result = CellResult(evaluate(torch.eye(2), torch.tensor([0, 1]), 2))
         >>> cell = Cell("office31", "A-W", 1, "so", "lite0")
         >>> with TemporaryDirectory() as folder:
         ...     with Store(Path(folder) / "results.sqlite") as store:
         ...         claimed = store.claim(cell), store.claim(cell)
-        ...         store.finish(cell, {"steps": 1})
+        ...         store.finish(cell, result)
         ...         again = store.claim(cell)
         ...     claimed, again, store.file.name
         ((True, False), False, 'results.sqlite')
@@ -82,16 +85,19 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def records(self, *, every: bool = False) -> list[dict[str, Any]]:
+    def records(self, *, every: bool = False) -> list[Attempt]:
         """Give the latest attempt at each cell, oldest first.
 
         Args:
             every: Also cells that are not part of the grid that was planned last in this folder.
+
+        Raises:
+            ValueError: What is stored is damaged.
         """
         with self._database.guard("be read"):
             planned = {row["key"] for row in self._database.execute("SELECT key FROM plan")}
             rows = self._database.execute(_LATEST).fetchall()
-        return [_record(row) for row in rows if every or not planned or row["key"] in planned]
+        return [self._attempt(row) for row in rows if every or not planned or row["key"] in planned]
 
     def settled(self, *, retry: bool = False) -> dict[str, str]:
         """Give how cells ended that nobody has to compute any more, "done" or "failed", by key; see `claim`."""
@@ -102,10 +108,10 @@ class Store:
     def _settles(self, attempt: sqlite3.Row, retry: bool) -> bool:
         return attempt["status"] == "done" or not retry or attempt["id"] > self._newest
 
-    def attempts(self) -> list[dict[str, Any]]:
+    def attempts(self) -> list[Attempt]:
         """Give every attempt there ever was, oldest first."""
         with self._database.guard("be read"):
-            return [_record(row) for row in self._database.execute("SELECT * FROM attempts ORDER BY id")]
+            return [self._attempt(row) for row in self._database.execute("SELECT * FROM attempts ORDER BY id")]
 
     def plan(self, cells: Iterable[Cell]) -> None:
         """Note which cells the grid consists of, so that `records` leaves out those of other grids."""
@@ -148,13 +154,13 @@ class Store:
             rows = self._database.execute("SELECT key FROM claims WHERE runner != ?", (self._id,)).fetchall()
             return {row["key"] for row in rows if self._holder_lives(row["key"])}
 
-    def finish(self, cell: Cell, result: Mapping[str, Any]) -> None:
+    def finish(self, cell: Cell, result: CellResult) -> None:
         """Record that a cell is done, and its result.
 
         Raises:
             ValueError: JSON cannot hold the result.
         """
-        self._add(cell, "done", json.dumps(result, allow_nan=False), None)
+        self._add(cell, "done", json.dumps(result.as_json(), allow_nan=False), None)
 
     def fail(self, cell: Cell, error: str) -> None:
         """Record that a cell failed, and why."""
@@ -225,19 +231,20 @@ class Store:
                 connection.execute("UPDATE runners SET beat = beat + 1 WHERE id = ?", (self._id,))
                 connection.close()
 
-
-def _record(row: sqlite3.Row) -> dict[str, Any]:
-    return {
-        "key": row["key"],
-        "cell": json.loads(row["cell"]),
-        "status": row["status"],
-        "result": None if row["result"] is None else json.loads(row["result"]),
-        "error": row["error"],
-        "versions": json.loads(row["versions"]),
-        "started": row["started"],
-        "finished": row["finished"],
-        "host": row["host"],
-    }
+    def _attempt(self, row: sqlite3.Row) -> Attempt:
+        try:
+            return Attempt(
+                row["key"],
+                Cell.from_dict(json.loads(row["cell"])),
+                None if row["status"] == "failed" else CellResult.from_json(json.loads(row["result"])),
+                row["error"],
+                dict(json.loads(row["versions"])),
+                row["started"],
+                row["finished"],
+                row["host"],
+            )
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ValueError(f"{self.file}: what is stored of the cell {row['key']} is damaged: {error}") from None
 
 
 def _now() -> str:

@@ -1,19 +1,38 @@
 """What the kernel form saves over explicit tensors: the paper's claim, its own formula, and measured."""
 
+import json
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from .. import __version__
 from ..functional.distance import explicit_cost, gram_cost, scatter_distance
 from ..networks.device import one_thread
-from .tables.formats import Block, Document, to_text
-from .tables.writing import to_csv, write_documents
+from .pages import plots
+from .pages.blocks import (
+    Block,
+    Entry,
+    Fact,
+    Gallery,
+    Listing,
+    Number,
+    Page,
+    Pairs,
+    Plot,
+    Section,
+    Side,
+    Table,
+    embed_figures,
+)
+from .pages.words import pairs_of
+from .tables.formats import Document, TextTable, to_csv, to_text, write_documents
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,12 +47,78 @@ _QUICK_SIZES = {2: (16, 64), 3: (8, 16)}
 _LONG_ENOUGH = 2.0  # seconds for one size: what is quick gets more rounds
 _WAYS = ("gram", "explicit")
 _CALLS = {"gram": 5, "explicit": 1}  # in each turn: the median of what takes a millisecond needs more of them
-_COLUMNS = ("order", "features", "stated", "formula", "measured", "gram_seconds", "explicit_seconds")
+_NAMES = {"gram": "kernel form", "explicit": "explicit tensors"}
 
-Progress = Callable[[int, int, str], None]
+FILES = ("complexity.json", "table.json")
+"""Where the costs lie in an experiment's folder."""
 
 
-def measure_complexity(quick: bool = False, on_progress: Progress | None = None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Cost:
+    """What explicit tensors cost at one order and number of features, in multiples of the kernel form.
+
+    Attributes:
+        order: The order.
+        features: Number of features.
+        stated: The ratio that the paper states.
+        formula: The ratio by the paper's formula.
+        measured: The ratio of the seconds below; None for what would take too much memory.
+        gram_seconds: Seconds of the kernel form.
+        explicit_seconds: Seconds of explicit tensors.
+    """
+
+    order: int
+    features: int
+    stated: int | None
+    formula: float
+    measured: float | None
+    gram_seconds: float | None
+    explicit_seconds: float | None
+
+    def milliseconds(self) -> list[float | None]:
+        """Give the times of the kernel form and of explicit tensors."""
+        return [None if one is None else 1e3 * one for one in (self.gram_seconds, self.explicit_seconds)]
+
+
+@dataclass(frozen=True)
+class Complexity:
+    """Costs by order and number of features, and the circumstances."""
+
+    name: str
+    title: str
+    source: int
+    target: int
+    dtype: str | None
+    rounds: int | None
+    versions: Mapping[str, str]
+    rows: Sequence[Cost]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Complexity":
+        """Read what `as_json` gave.
+
+        Raises:
+            KeyError: Something is missing.
+            TypeError: Something is of another kind.
+        """
+        rows = [Cost(**row) for row in content["rows"]]
+        title, versions = content.get("title") or _TITLE, dict(content.get("versions") or {})
+        circumstances = content["source"], content["target"], content.get("dtype"), content.get("rounds")
+        return cls(content["name"], title, *circumstances, versions, rows)
+
+    def of_order(self, order: int) -> list[Cost]:
+        """Give the measured costs of an order."""
+        return [row for row in self.rows if row.order == order and row.measured is not None]
+
+
+_TITLE = "Kernel form against explicit scatter tensors"
+
+
+def measure_complexity(quick: bool = False, on_progress: Callable[[int, int, str], None] | None = None) -> Complexity:
     """Time the distance of two scatter tensors, forward and backward, both ways in turns.
 
     Args:
@@ -41,9 +126,7 @@ def measure_complexity(quick: bool = False, on_progress: Progress | None = None)
         on_progress: Called before each size with how many are done, how many there are, and a name.
 
     Returns:
-        Plain data for JSON: `rows`, each with `order`, `features`, what is `stated` in the paper, the ratio of costs by
-        its `formula`, the ratio `measured`, and the seconds of both ways; and the circumstances. An order-3 tensor
-        of 4096 features would take 256 GiB: there the formula stands alone.
+        The costs. An order-3 tensor of 4096 features would take 256 GiB: there the formula stands alone.
     """
     sizes = _QUICK_SIZES if quick else _SIZES
     rounds = 2 if quick else 5
@@ -57,24 +140,17 @@ def measure_complexity(quick: bool = False, on_progress: Progress | None = None)
     rows += [_row(order, FEATURES, None) for order in sizes if FEATURES not in sizes[order]]
     if on_progress is not None:
         on_progress(len(cases), len(cases), "done")
-    return {
-        "name": "complexity",
-        "title": "Kernel form against explicit scatter tensors",
-        "source": SOURCE,
-        "target": TARGET,
-        "dtype": "float32",
-        "rounds": rounds,
-        "versions": {"torch": torch.__version__, "python": platform.python_version()},
-        "rows": sorted(rows, key=lambda row: (row["order"], row["features"])),
-    }
+    versions = {"torch": torch.__version__, "python": platform.python_version()}
+    rows.sort(key=lambda row: (row.order, row.features))
+    return Complexity("complexity", _TITLE, SOURCE, TARGET, "float32", rounds, versions, rows)
 
 
-def complexity_text(result: dict[str, Any]) -> str:
+def complexity_text(result: Complexity) -> str:
     """Give what `measure_complexity` found as a table for a terminal."""
     return to_text(_document(result))
 
 
-def write_complexity(result: dict[str, Any], out: Path) -> list[Path]:
+def write_complexity(result: Complexity, out: Path) -> list[Path]:
     """Write table.txt, .md, .tex, .csv and .json, and figures/complexity.png and .svg.
 
     Args:
@@ -86,25 +162,27 @@ def write_complexity(result: dict[str, Any], out: Path) -> list[Path]:
     """
     from .figures.canvas import save_figure
 
-    lines = to_csv(list(_COLUMNS), ([row[name] for name in _COLUMNS] for row in result["rows"]))
-    files = write_documents(_document(result), result, lines, out)
+    columns = [one.name for one in fields(Cost)]
+    lines = to_csv(columns, ([getattr(row, name) for name in columns] for row in result.rows))
+    files = write_documents(_document(result), result.as_json(), lines, out)
     return files + save_figure(complexity_figure(result), out / "figures", "complexity")
 
 
-def complexity_figure(result: dict[str, Any]) -> "Figure":
+def complexity_figure(result: Complexity) -> "Figure":
     """Draw the seconds of both ways against the number of features, on logarithmic axes, a panel for each order."""
     from .figures.canvas import legend_beside, look, new_figure, tidy
 
-    orders = sorted({row["order"] for row in result["rows"]})
+    orders = sorted({row.order for row in result.rows})
     figure = new_figure(1.6 + 3.9 * len(orders), 3.7)
     panels = figure.subplots(1, len(orders), squeeze=False, sharey=True)[0]
     for axes, order in zip(panels, orders, strict=True):
-        rows = [row for row in result["rows"] if row["order"] == order and row["measured"] is not None]
+        rows = result.of_order(order)
+        sizes = [row.features for row in rows]
         for place, way in enumerate(reversed(_WAYS)):
-            seconds = [1e3 * row[f"{way}_seconds"] for row in rows]
-            axes.plot([row["features"] for row in rows], seconds, label=_NAMES[way], markersize=5, **look(place))
+            times = [row.milliseconds()[_WAYS.index(way)] for row in rows]
+            axes.plot(sizes, times, label=_NAMES[way], markersize=5, **look(place))
         axes.set_xscale("log", base=2)
-        axes.set_xticks([row["features"] for row in rows], [str(row["features"]) for row in rows], fontsize=8)
+        axes.set_xticks(sizes, list(map(str, sizes)), fontsize=8)
         axes.set_yscale("log")
         axes.set_title(f"order {order}", fontsize=10)
         axes.set_xlabel("features, $d$")
@@ -112,9 +190,6 @@ def complexity_figure(result: dict[str, Any]) -> "Figure":
     panels[0].set_ylabel("forward + backward, ms")
     legend_beside(panels[-1])
     return figure
-
-
-_NAMES = {"gram": "kernel form", "explicit": "explicit tensors"}
 
 
 def _time_both(order: int, size: int, rounds: int) -> dict[str, float]:
@@ -143,38 +218,37 @@ def _once(x: Tensor, y: Tensor, order: int, way: str) -> float:
     return time.perf_counter() - start
 
 
-def _row(order: int, size: int, seconds: dict[str, float] | None) -> dict[str, Any]:
-    return {
-        "order": order,
-        "features": size,
-        "stated": STATED.get(order) if size == FEATURES else None,
-        "formula": explicit_cost(SOURCE, TARGET, size, order) / gram_cost(SOURCE, TARGET, size),
-        "measured": None if seconds is None else seconds["explicit"] / seconds["gram"],
-        "gram_seconds": None if seconds is None else seconds["gram"],
-        "explicit_seconds": None if seconds is None else seconds["explicit"],
-    }
+def _row(order: int, size: int, seconds: dict[str, float] | None) -> Cost:
+    return Cost(
+        order=order,
+        features=size,
+        stated=STATED.get(order) if size == FEATURES else None,
+        formula=explicit_cost(SOURCE, TARGET, size, order) / gram_cost(SOURCE, TARGET, size),
+        measured=None if seconds is None else seconds["explicit"] / seconds["gram"],
+        gram_seconds=None if seconds is None else seconds["gram"],
+        explicit_seconds=None if seconds is None else seconds["explicit"],
+    )
 
 
-def _document(result: dict[str, Any]) -> Document:
+def _document(result: Complexity) -> Document:
     header = ["order", "features", "stated", "by formula", "measured", "kernel form, ms", "explicit, ms"]
     rows = []
-    for row in result["rows"]:
-        times = [_number(None if row[f"{way}_seconds"] is None else 1e3 * row[f"{way}_seconds"]) for way in _WAYS]
-        ratios = [_number(row[name]) for name in ("stated", "formula", "measured")]
-        rows.append([str(row["order"]), str(row["features"]), *ratios, *times])
-    orders = [row["order"] for row in result["rows"]]
+    for row in result.rows:
+        numbers = [row.stated, row.formula, row.measured, *row.milliseconds()]
+        rows.append([str(row.order), str(row.features), *map(_number, numbers)])
+    orders = [row.order for row in result.rows]
     groups = [place for place in range(1, len(orders)) if orders[place] != orders[place - 1]]
     title = "How many times costlier explicit tensors are, and the time of each"
     notes = [
-        f"One class, {result['source']} source and {result['target']} target rows, {result['dtype']}; forward and "
-        f"backward, medians of {result['rounds']} rounds or more in turns, one thread, "
-        f"torch {result['versions']['torch']}.",
+        f"One class, {result.source} source and {result.target} target rows, {result.dtype}; forward and "
+        f"backward, medians of {result.rounds} rounds or more in turns, one thread, "
+        f"torch {result.versions['torch']}.",
         "By formula: (N + N* + 1) · D against (N² + N N* + N*²) · d multiplications of the distance alone, D the "
         "number of different coefficients, as the paper counts. Its text states 52 where its formula gives 104.8.",
         "Measured: all d^r coefficients, and the gradient; small sizes are ruled by fixed costs. An order-3 tensor of "
         "4096 features would take 256 GiB and is not measured.",
     ]
-    return Document(result["title"], [Block(title, header, rows, left=0, groups=groups)], notes)
+    return Document(result.title, [TextTable(title, header, rows, left=0, groups=groups)], notes)
 
 
 def _number(value: float | None) -> str:
@@ -183,3 +257,72 @@ def _number(value: float | None) -> str:
     if isinstance(value, int):
         return f"{value:,}".replace(",", " ")
     return f"{value:,.0f}".replace(",", " ") if value >= 1000 else f"{value:.3g}" if value < 10 else f"{value:.1f}"
+
+
+def find_complexity(folder: Path) -> Complexity | None:
+    """Read what `measure_complexity` found from an experiment's folder; None if it is another experiment."""
+    for file in (folder / name for name in FILES):
+        if not file.is_file():
+            continue
+        try:
+            content = json.loads(file.read_bytes())
+            if isinstance(content, dict) and content.get("name") == "complexity":
+                return Complexity.from_json(content)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{file} is damaged: {error}") from None
+        except KeyError as error:
+            raise ValueError(f"{file} is damaged: it has no {error}") from None
+    return None
+
+
+def complexity_page(folder: Path, found: Complexity) -> Page:
+    """Put together the report of what was measured."""
+    orders = [order for order in sorted({row.order for row in found.rows}) if found.of_order(order)]
+    pictures, _ = embed_figures(sorted((folder / "figures").glob("*.png")))
+    blocks: list[Block] = [_table(found.rows)]
+    if orders:
+        blocks.append(Side([_plot(found.of_order(order), order) for order in orders]))
+    plain = {name: getattr(found, name) for name in ("source", "target", "dtype", "rounds")}
+    sections = [
+        Section("Costs", blocks),
+        *([Section("Figures", [Gallery(pictures, wide=True)])] if pictures else []),
+        Section("Configuration", [Pairs(pairs_of({**plain, **found.versions}))]),
+        Section("Repeat it", [Listing("sohot experiment complexity", "The command that measures it again:")]),
+    ]
+    summary = [
+        "The distance of two scatter tensors and its gradient, computed from kernels of the rows and from the tensors "
+        f"themselves, for one class of {found.source} source and {found.target} target images.",
+        "The ratio by formula counts operations; the measured one is what this machine took, and it is far less where "
+        "the sizes are small or the machine is good at large sums.",
+    ]
+    largest = [max(found.of_order(order), key=lambda row: row.features) for order in orders]
+    facts = [
+        Fact(f"{row.measured:,.0f} ×", f"faster at order {row.order}", f"{row.features} features, measured")
+        for row in largest
+    ]
+    return Page(found.title, "experiment", summary, facts, sections, f"Written by sohot {__version__}")
+
+
+def _table(rows: Sequence[Cost]) -> Table:
+    columns = ["order", "features", "stated ×", "by formula ×", "measured ×", "kernel form, ms", "explicit, ms"]
+    entries: list[list[Entry]] = []
+    for row in rows:
+        ratios = [_entry(row.stated, "{:,.0f}"), _entry(row.formula, "{:,.1f}"), _entry(row.measured, "{:,.1f}")]
+        times = [_entry(row.gram_seconds, "{:.3g}", 1e3), _entry(row.explicit_seconds, "{:.3g}", 1e3)]
+        entries.append([_entry(row.order, "{}"), _entry(row.features, "{}"), *ratios, *times])
+    return Table(
+        "How many times the explicit way costs more: as the paper states it, by formula, measured", columns, entries
+    )
+
+
+def _entry(value: float | None, form: str, factor: float = 1) -> Number:
+    return Number("–", None) if value is None else Number(form.format(value * factor if factor != 1 else value), value)
+
+
+def _plot(rows: Sequence[Cost], order: int) -> Plot:
+    sizes = [row.features for row in rows]
+    series = {name: (sizes, [row.milliseconds()[place] for row in rows]) for place, name in enumerate(_NAMES.values())}
+    figure = plots.lines(series, "features", "ms", log=True)
+    figure["layout"]["xaxis"]["type"] = "log"
+    what = f"Milliseconds forward and backward at order {order} against the number of features; both axes logarithmic."
+    return Plot(figure, f"Order {order}", what)

@@ -1,12 +1,13 @@
 """Records of an experiment brought into rows: one for each method, backbone and value of what the grid varies."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from ..data.protocols.paper import PAPER
-from ..experiments.cell import relevant_settings
+from ..experiments.cell import Cell, relevant_settings
 from ..experiments.grid import BASELINE
+from ..experiments.result import Attempt, DoneCell
 from ..functional.plain_checks import check_choice
 from ..methods.settings import FitSettings, HeadSettings
 from ..runs.config import RunConfig
@@ -14,8 +15,6 @@ from .statistics import ShiftSplit, Summary, summarise
 
 if TYPE_CHECKING:
     from ..experiments.grid import Grid
-
-Record = Mapping[str, Any]
 
 ACCURACIES = ("micro", "macro")
 _DEFAULTS = {
@@ -33,20 +32,21 @@ class ResultRow:
         method: Its name.
         backbone: Its backbone.
         values: What the grid varies, by name; None where the method ignores it.
-        done: Finished records by (shift, split).
+        done: Cells that are done, by (shift, split).
         failed: Errors by (shift, split).
     """
 
     method: str
     backbone: str
     values: dict[str, Any]
-    done: dict[ShiftSplit, Record] = field(default_factory=dict)
+    done: dict[ShiftSplit, DoneCell] = field(default_factory=dict)
     failed: dict[ShiftSplit, str] = field(default_factory=dict)
 
     def accuracies(self, kind: str = "micro") -> dict[ShiftSplit, float]:
         """Give accuracies in per cent by (shift, split)."""
         check_choice(kind, ACCURACIES, "accuracy")
-        return {place: 100 * record["result"]["accuracy"][kind] for place, record in self.done.items()}
+        shares = {place: one.result.accuracy for place, one in self.done.items()}
+        return {place: 100 * (one.micro if kind == "micro" else one.macro) for place, one in shares.items()}
 
     def over_splits(self, shift: str, kind: str = "micro") -> Summary | None:
         """Give mean and standard deviation over the splits of a shift; None if none is done."""
@@ -60,12 +60,12 @@ class ResultRow:
         return ", ".join([self.method, *varied])
 
 
-def shifts_of(records: Iterable[Record], grid: "Grid") -> tuple[str, ...]:
+def shifts_of(records: Iterable[Attempt], grid: "Grid") -> tuple[str, ...]:
     """Name the shifts of an experiment: those of the grid, or if it names none (it means all) those of its records."""
-    return grid.shifts or tuple(dict.fromkeys(record["cell"]["shift"] for record in records))
+    return grid.shifts or tuple(dict.fromkeys(record.cell.shift for record in records))
 
 
-def collect(records: Iterable[Record], grid: "Grid") -> list[ResultRow]:
+def collect(records: Iterable[Attempt], grid: "Grid") -> list[ResultRow]:
     """Bring the records that belong to a grid into rows.
 
     Args:
@@ -75,22 +75,22 @@ def collect(records: Iterable[Record], grid: "Grid") -> list[ResultRow]:
     Returns:
         The rows in the order of the grid's methods and varied values; methods without a record have a row too.
     """
-    records = sorted(records, key=lambda one: one.get("finished") or "")
+    records = sorted(records, key=lambda one: one.finished)
     shifts = shifts_of(records, grid)
     rows: dict[tuple[Any, ...], ResultRow] = {}
     for record in records:
-        cell = record["cell"]
-        place = (cell["shift"], cell["split"])
-        if cell["method"] not in grid.methods or place[0] not in shifts or place[1] not in grid.splits:
+        cell = record.cell
+        place = (cell.shift, cell.split)
+        if cell.method not in grid.methods or place[0] not in shifts or place[1] not in grid.splits:
             continue
         values = {name: value_of(cell, name) for name in grid.vary}
-        row = ResultRow(cell["method"], cell["backbone"], values)
+        row = ResultRow(cell.method, cell.backbone, values)
         row = rows.setdefault((row.method, row.backbone, *values.values()), row)
-        if record["status"] == "done":
-            row.done[place] = record
+        if record.result is not None:
+            row.done[place] = DoneCell(cell, record.result)
             row.failed.pop(place, None)
         elif place not in row.done:
-            row.failed[place] = record["error"] or "failed"
+            row.failed[place] = record.error or "failed"
     seen = {row.method for row in rows.values()}
     empty = [ResultRow(name, grid.backbone, dict.fromkeys(grid.vary)) for name in grid.methods if name not in seen]
     return sorted([*rows.values(), *empty], key=lambda row: _place(row, grid))
@@ -105,21 +105,20 @@ def baseline_of(row: ResultRow, rows: Iterable[ResultRow], baseline: str = BASEL
     return None
 
 
-def value_of(cell: Mapping[str, Any], name: str) -> Any:
+def value_of(cell: Cell, name: str) -> Any:
     """Look up a setting in a cell, which leaves out defaults and what its method ignores.
 
     Returns:
         Its value, lists as tuples; None if the method ignores it.
     """
-    for given in (cell["draw"], cell["settings"]):
-        if name in given:
-            return tuple(given[name]) if isinstance(given[name], list) else given[name]
-    frozen = bool(cell.get("frozen"))
-    if name not in relevant_settings(cell["method"], {**cell["settings"], name: None}, frozen=frozen):
+    given = {**cell.settings, **cell.draw}
+    if name in given:
+        return tuple(given[name]) if isinstance(given[name], list) else given[name]
+    if name not in relevant_settings(cell.method, {**cell.settings, name: None}, frozen=cell.frozen):
         return None
-    if name == "target_shots" and cell["protocol"] in ("paper", "paper-folds") and cell["dataset"] in PAPER:
-        return PAPER[cell["dataset"]].target[0]
-    return (_FROZEN_DEFAULTS if frozen else _DEFAULTS).get(name)
+    if name == "target_shots" and cell.protocol in ("paper", "paper-folds") and cell.dataset in PAPER:
+        return PAPER[cell.dataset].target[0]
+    return (_FROZEN_DEFAULTS if cell.frozen else _DEFAULTS).get(name)
 
 
 def show_value(value: Any) -> str:

@@ -1,6 +1,6 @@
 """How good predictions are: logits over many rows, accuracies, their interval, and who is taken for whom."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -39,6 +39,33 @@ class Evaluation:
     def as_json(self) -> dict[str, Any]:
         """Return everything as plain numbers, lists and dicts."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Evaluation":
+        """Read what `as_json` gave.
+
+        Raises:
+            ValueError: Something is missing, or is of another kind.
+        """
+        try:
+            low, high = content["interval95"]
+            intervals = {
+                name: None if ends is None else tuple(ends) for name, ends in content["per_class_interval95"].items()
+            }
+            return cls(
+                rows=int(content["rows"]),
+                correct=int(content["correct"]),
+                micro=float(content["micro"]),
+                macro=float(content["macro"]),
+                interval95=(low, high),
+                per_class=dict(content["per_class"]),
+                per_class_interval95=intervals,
+                confusion=list(content["confusion"]),
+            )
+        except KeyError as error:
+            raise ValueError(f"the accuracy has no {error}") from None
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"the accuracy is damaged: {error}") from None
 
 
 def evaluate(logits: Tensor, labels: Tensor, classes: Sequence[str] | int) -> Evaluation:

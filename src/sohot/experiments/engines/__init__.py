@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from ...functional.plain_checks import check_choice
 from ..cell import Cell
+
+if TYPE_CHECKING:  # it imports torch, which a wrong option need not wait for
+    from ..result import CellResult
 
 ENGINES = ("local", "ray")
 
-Work = Callable[[Cell], dict[str, Any]]
-"""Computes a cell: can be pickled (a function of a module, or `functools.partial` of one), returns what JSON holds."""
+Work = Callable[[Cell], "CellResult"]
+"""Computes a cell; can be pickled: a function of a module, or `functools.partial` of one."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class Outcome:
     """
 
     cell: Cell
-    result: dict[str, Any] | None
+    result: "CellResult | None"
     error: str | None
     seconds: float
 
@@ -53,3 +57,32 @@ def describe_error(error: BaseException) -> str:
     sentence = " ".join(str(error).split())
     ours = isinstance(error, (ValueError, TypeError, OSError, RuntimeError)) and sentence
     return sentence if ours else f"{type(error).__name__}: {sentence}".rstrip(": ")
+
+
+def make_engine(
+    name: str = "local",
+    *,
+    workers: int | None = None,
+    device: str = "auto",
+    address: str | None = None,
+    threads: int | None = None,
+) -> Engine:
+    """Make an engine.
+
+    Args:
+        name: "local" or "ray".
+        workers: Cells computed side by side; None for what the machine, or the cluster, has room for.
+        device: "auto", "cpu", "cuda" or "mps".
+        address: Where the Ray cluster is; None to start one on this machine.
+        threads: Threads of each cell; None for its share of this machine's, or one on a cluster.
+    """
+    check_choice(name, ENGINES, "engine")
+    if name == "local":
+        if address is not None:
+            raise ValueError("--address belongs to --engine ray")
+        from .local import LocalEngine
+
+        return LocalEngine(workers, device, threads)
+    from .ray import RayEngine
+
+    return RayEngine(address=address, workers=workers, device=device, cpus_per_cell=float(threads or 1))

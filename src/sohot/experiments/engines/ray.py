@@ -10,6 +10,7 @@ from typing import Any
 
 from ...functional.plain_checks import check_choice
 from ..cell import Cell
+from ..result import CellResult
 from . import Outcome, Work, describe_error
 from .ray_cluster import connection, host_and_port, import_ray, slots
 
@@ -151,7 +152,7 @@ def _finished(references: list[Any]) -> list[Any]:
     return list(done)
 
 
-def _compute(work: Work, cell: Cell, threads: int) -> tuple[dict[str, Any] | None, str | None, float]:
+def _compute(work: Work, cell: Cell, threads: int) -> tuple[CellResult | None, str | None, float]:
     """Compute a cell in a worker; give its result, its error, and how long it took."""
     import torch
 

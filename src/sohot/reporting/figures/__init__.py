@@ -1,11 +1,24 @@
 """Figures of experiments and of the demo, as PNG and SVG."""
 
-from .class_weights import weight_histograms
-from .confusion import confusion_figure
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...data.labelled import Progress
+from ...experiments.result import Attempt
+from ..published import published
+from ..results import ResultRow, collect, shifts_of
+from .canvas import save_figure
+from .classes import confusion_figure, confusion_of, weight_histograms
 from .curves import curve_figure, shots_figure, sigma_figure
 from .demo import draw_pictures
 from .features import DomainFeatures, ellipse_figure, point_figure, write_feature_figures
-from .writing import write_figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ...experiments.grid import Grid
 
 __all__ = [
     "DomainFeatures",
@@ -20,3 +33,82 @@ __all__ = [
     "write_feature_figures",
     "write_figures",
 ]
+
+STAGE = "drawing figures"
+Named = Iterator[tuple[str, Callable[[], "Figure | None"]]]
+
+
+def write_figures(records: Iterable[Attempt], grid: "Grid", out: Path, progress: Progress | None = None) -> list[Path]:
+    """Draw the figures that a grid asks for, as far as its records allow.
+
+    Args:
+        records: Records as the store gives them.
+        grid: The grid that they belong to; its `figures` name what to draw.
+        out: Folder of the experiment; the files go to `out/figures`, each as .png and .svg: zeta; shots, sigma and
+            curves with the name of the shift; confusion with shift and method.
+        progress: Told how many are drawn.
+
+    Returns:
+        The files.
+    """
+    records = list(records)
+    rows, shifts = collect(records, grid), shifts_of(records, grid)
+    named = [one for kind in grid.figures for one in _DRAWERS[kind](rows, shifts, grid)]
+    files: list[Path] = []
+    for number, (name, draw) in enumerate(named, start=1):
+        figure = draw()
+        if figure is not None:
+            files += save_figure(figure, out / "figures", name)
+        if progress is not None:
+            progress(STAGE, number, len(named))
+    return files
+
+
+def _zeta(rows: Sequence[ResultRow], _shifts: Sequence[str], _grid: "Grid") -> Named:
+    yield "zeta", partial(weight_histograms, rows)
+
+
+def _shots(rows: Sequence[ResultRow], shifts: Sequence[str], grid: "Grid") -> Named:
+    numbers = published(grid.published) if grid.published else []
+    for shift in shifts:
+        theirs = [one for one in numbers if one.shift == shift]
+        yield f"shots-{_file_name(shift)}", partial(shots_figure, rows, shift, theirs)
+
+
+def _sigma(rows: Sequence[ResultRow], shifts: Sequence[str], _grid: "Grid") -> Named:
+    for shift in shifts:
+        yield f"sigma-{_file_name(shift)}", partial(sigma_figure, rows, shift)
+
+
+def _curves(rows: Sequence[ResultRow], shifts: Sequence[str], _grid: "Grid") -> Named:
+    for shift in shifts:
+        yield f"curves-{_file_name(shift)}", partial(curve_figure, rows, shift)
+
+
+def _confusion(rows: Sequence[ResultRow], shifts: Sequence[str], _grid: "Grid") -> Named:
+    for shift in shifts:
+        for row in rows:
+            found = confusion_of(row, shift)
+            if found is not None:
+                splits = sum(of == shift for of, _ in row.done)
+                title = f"{row.label}, {shift}, {splits} {'split' if splits == 1 else 'splits'}"
+                yield f"confusion-{_file_name(shift)}-{_file_name(row.label)}", partial(confusion_figure, *found, title)
+
+
+_DRAWERS: Mapping[str, Callable[[Sequence[ResultRow], Sequence[str], "Grid"], Named]] = {
+    "zeta": _zeta,
+    "shots": _shots,
+    "sigma": _sigma,
+    "curves": _curves,
+    "confusion": _confusion,
+}
+
+
+def _file_name(text: str) -> str:
+    """Spell a name so that every system takes it as that of a file.
+
+    >>> _file_name("so+zeta, sigma1 = 0.1")
+    'so+zeta_sigma1=0.1'
+    """
+    text = text.replace(", ", "_").replace(" ", "")
+    return "".join(sign if sign.isalnum() or sign in "+-=._" else "_" for sign in text)[:100]

@@ -55,10 +55,10 @@ def curve_figure(rows: Sequence[ResultRow], shift: str) -> "Figure | None":
 def _curves(row: ResultRow, shift: str, part: str) -> list[tuple[list[float], list[float]]]:
     """Give steps and values of each split."""
     found = []
-    for (of, _), record in sorted(row.done.items()):
-        curve = record["result"].get("curve") or {}
-        points = list(zip(curve.get("step", ()), curve.get(part, ()), strict=False)) if of == shift else []
-        known = [(step, value) for step, value in points if value is not None]  # None stands for infinity
+    for place in sorted(row.done):
+        curve = row.done[place].result.curve
+        points = zip(curve.get("step", ()), curve.get(part, ()), strict=False) if place[0] == shift else ()
+        known = [(step, value) for step, value in points if step is not None and value is not None]
         if known:
             found.append(([step for step, _ in known], [value for _, value in known]))
     return found
@@ -78,10 +78,6 @@ def _draw(axes: "Axes", curves: list[tuple[list[float], list[float]]], label: st
     if len(curves) > 1:
         axes.fill_between(steps, values.min(0), values.max(0), color=style["color"], alpha=0.15, linewidth=0)
 
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SHOTS = "target_shots"
 SIGMAS = {"sigma1": r"$\sigma_1$, weight of the scatters", "sigma2": r"$\sigma_2$, weight of the means"}

@@ -1,11 +1,16 @@
 """What a report is made of: sections of paragraphs, tables, plots, pictures and listings, free of any HTML."""
 
+import base64
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 MISSING = "–"
+MOST_BYTES = 2_000_000
+"""Figures from files take no more than this of a page."""
+_KINDS = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg"}
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,41 @@ class Picture:
     caption: str = ""
     verdict: str = ""
     note: str = ""
+
+
+def data_uri(content: bytes, kind: str) -> str:
+    """Put bytes into an address.
+
+    >>> data_uri(b"abc", "image/png")
+    'data:image/png;base64,YWJj'
+    """
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def embed_figures(files: list[Path], captions: dict[str, str] | None = None) -> tuple[list[Picture], list[str]]:
+    """Read picture files, as many as fit into a page.
+
+    Args:
+        files: PNG, SVG or JPEG files.
+        captions: What each shows, by file name; the name itself where it is missing.
+
+    Returns:
+        The pictures, and the names of files that were left out.
+    """
+    pictures, left_out, taken = [], [], 0
+    for file in files:
+        try:
+            content = file.read_bytes()
+        except OSError:
+            left_out.append(file.name)
+            continue
+        if taken + len(content) > MOST_BYTES or file.suffix.lower() not in _KINDS:
+            left_out.append(file.name)
+            continue
+        taken += len(content)
+        caption = (captions or {}).get(file.name, file.stem.replace("-", " ").replace("_", " "))
+        pictures.append(Picture(data_uri(content, _KINDS[file.suffix.lower()]), caption, caption))
+    return pictures, left_out
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,30 @@
 """The report of a demo."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from ... import __version__
-from ...experiments.demo import read_demo
+from ...experiments.demo_result import DemoSettings, FirstSplit, SavedDemo, SplitAccuracies, read_demo
 from ...experiments.grid import BASELINE
-from ..statistics import paired_difference
+from ..statistics import PairedDifference, paired_difference
 from . import plots
-from .blocks import Block, Entry, Fact, Gallery, Listing, Page, Pairs, Plot, Section, Side, Table, Words, number
-from .pictures import embed_figures
+from .blocks import (
+    Block,
+    Entry,
+    Fact,
+    Gallery,
+    Listing,
+    Page,
+    Pairs,
+    Plot,
+    Section,
+    Side,
+    Table,
+    Words,
+    embed_figures,
+    number,
+)
 from .words import count, differences_in_words, method_in_words, pairs_of
 
 _CAPTIONS = {
@@ -18,69 +32,64 @@ _CAPTIONS = {
     "scatters.png": "Features of both domains in the plane, before training, without and with alignment",
     "zeta.png": "Learned weights of each digit: how strongly its domains are aligned",
 }
+Methods = Mapping[str, SplitAccuracies]
+Differences = Mapping[str, PairedDifference | None]
 _DIGITS = [str(digit) for digit in range(10)]
 
 
 def demo_page(folder: Path) -> Page:
     """Put together the report of a demo."""
     demo = read_demo(folder)
-    try:
-        methods, settings = demo["methods"], demo["settings"]
-        differences = {name: _difference(name, methods) for name in methods if name != BASELINE}
-        best = max(methods, key=lambda name: methods[name]["mean"])
-        sections = [
-            Section("Accuracy", [_table(methods, differences), _dots(methods)]),
-            *_picture_sections(folder, demo["pictures"]),
-            *_curve_sections(demo["first_split"]),
-            Section("Configuration", [Pairs(pairs_of({**settings, **demo["versions"]}))]),
-            Section("Repeat it", [_command(demo["command"])]),
-        ]
-        facts = _facts(demo, best)
-        summary = _summary(methods, settings, differences)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{folder / 'demo.json'} is damaged: {error!r}") from None
-    return Page(
-        "From printed to handwritten digits", "demo", summary, facts, sections, f"Written by sohot {__version__}"
-    )
+    methods, settings = demo.result.methods, demo.settings
+    differences = {name: _difference(name, methods) for name in methods if name != BASELINE}
+    sections = [
+        Section("Accuracy", [_table(methods, differences), _dots(methods)]),
+        *_picture_sections(folder, demo.result.pictures),
+        *_curve_sections(demo.first_split),
+        Section("Configuration", [Pairs(pairs_of({**asdict(settings), **demo.versions}))]),
+        Section("Repeat it", [_command(demo.command)]),
+    ]
+    title, summary = "From printed to handwritten digits", _summary(methods, settings, differences)
+    return Page(title, "demo", summary, _facts(demo), sections, f"Written by sohot {__version__}")
 
 
-def _difference(name: str, methods: Mapping[str, Any]) -> dict[str, Any] | None:
+def _difference(name: str, methods: Methods) -> PairedDifference | None:
     """Compare with the baseline split by split: both have the same images and the same first weights."""
     if BASELINE not in methods:
         return None
-    mine, its = (dict(enumerate(methods[one]["splits"])) for one in (name, BASELINE))
-    found = paired_difference(mine, its)
-    return None if found is None else found.as_json()
+    mine, its = (dict(enumerate(methods[one].splits)) for one in (name, BASELINE))
+    return paired_difference(mine, its)
 
 
-def _summary(methods: Mapping[str, Any], settings: Mapping[str, Any], differences: Mapping[str, Any]) -> list[str]:
-    splits = count(settings["splits"], "random split")
+def _summary(methods: Methods, settings: DemoSettings, differences: Differences) -> list[str]:
+    splits = count(settings.splits, "random split")
     first = (
-        f"A small network learned digits from {count(10 * settings['source_per_class'], 'printed image')} and "
-        f"{settings['shots']} handwritten ones of each digit, by {count(len(methods), 'method')} on {splits}, and was "
+        f"A small network learned digits from {count(10 * settings.source_per_class, 'printed image')} and "
+        f"{settings.shots} handwritten ones of each digit, by {count(len(methods), 'method')} on {splits}, and was "
         "tested on handwritten digits that it never saw."
     )
-    means = {name: values["mean"] for name, values in methods.items()}
+    means = {name: values.mean for name, values in methods.items()}
     return [first, differences_in_words(means, BASELINE, differences)]
 
 
-def _facts(demo: Mapping[str, Any], best: str) -> list[Fact]:
-    methods, settings = demo["methods"], demo["settings"]
-    facts = [Fact(f"{methods[best]['mean']:.1f} %", "highest accuracy", f"{best}, ± {methods[best]['std']:.1f}")]
+def _facts(demo: SavedDemo) -> list[Fact]:
+    methods, settings = demo.result.methods, demo.settings
+    best = max(methods, key=lambda name: methods[name].mean)
+    facts = [Fact(f"{methods[best].mean:.1f} %", "highest accuracy", f"{best}, ± {methods[best].std:.1f}")]
     if BASELINE in methods and best != BASELINE:
         base = methods[BASELINE]
-        facts.append(Fact(f"{base['mean']:.1f} %", "nothing aligned", f"{BASELINE}, ± {base['std']:.1f}"))
-    facts.append(Fact(str(settings["splits"]), "splits", "± is the spread over them"))
-    return [*facts, Fact(f"{demo['seconds']:.0f} s", "time", f"{settings['steps']} steps each")]
+        facts.append(Fact(f"{base.mean:.1f} %", "nothing aligned", f"{BASELINE}, ± {base.std:.1f}"))
+    facts.append(Fact(str(settings.splits), "splits", "± is the spread over them"))
+    return [*facts, Fact(f"{demo.result.seconds:.0f} s", "time", f"{settings.steps} steps each")]
 
 
-def _table(methods: Mapping[str, Any], differences: Mapping[str, Any]) -> Table:
+def _table(methods: Methods, differences: Differences) -> Table:
     rows: list[list[Entry]] = []
     for name, values in methods.items():
         one = differences.get(name)
-        ends = [None, None] if one is None else [one["low"], one["high"]]
-        gain = number(None if one is None else one["mean"], sign=True)
-        entries = [number(values["mean"]), number(values["std"]), gain, *(number(end, sign=True) for end in ends)]
+        ends = [None, None] if one is None else [one.low, one.high]
+        gain = number(None if one is None else one.mean, sign=True)
+        entries = [number(values.mean), number(values.std), gain, *(number(end, sign=True) for end in ends)]
         rows.append([name, *entries, method_in_words(name)])
     columns = ["method", "accuracy %", "± std", f"against {BASELINE}", "from", "to", "what it does"]
     caption = f"Mean over the splits, and the difference to {BASELINE} split by split with its 95 % interval, in points"
@@ -88,13 +97,13 @@ def _table(methods: Mapping[str, Any], differences: Mapping[str, Any]) -> Table:
     return Table(caption, columns, rows, marked)
 
 
-def _dots(methods: Mapping[str, Any]) -> Plot:
+def _dots(methods: Methods) -> Plot:
     told = {
-        f"split {split + 1}": [(name, values["splits"][split], name) for name, values in methods.items()]
-        for split in range(len(next(iter(methods.values()))["splits"]))
+        f"split {split + 1}": [(name, values.splits[split], name) for name, values in methods.items()]
+        for split in range(len(next(iter(methods.values())).splits))
     }
-    lowest = min(min(values["splits"]) for values in methods.values())
-    highest = max(max(values["splits"]) for values in methods.values())
+    lowest = min(min(values.splits) for values in methods.values())
+    highest = max(max(values.splits) for values in methods.values())
     what = f"Accuracy of each method on each split, between {lowest:.1f} and {highest:.1f} %."
     return Plot(plots.dots(told, "%"), "Every split", what, 400)
 
@@ -108,12 +117,14 @@ def _picture_sections(folder: Path, names: list[str]) -> list[Section]:
     return [Section("Pictures", blocks)] if blocks else []
 
 
-def _curve_sections(first: Mapping[str, Any]) -> list[Section]:
+def _curve_sections(first: Mapping[str, FirstSplit]) -> list[Section]:
     parts = {"cross_entropy": "Cross-entropy", "alignment": "Alignment"}
     drawn = []
     for part, title in parts.items():
         series = {
-            name: (one["curve"]["step"], one["curve"][part]) for name, one in first.items() if one["curve"].get(part)
+            name: ([step for step in one.curve["step"] if step is not None], one.curve[part])
+            for name, one in first.items()
+            if one.curve.get(part)
         }
         if series:
             figure = plots.lines(series, "step", part.replace("_", "-"))
@@ -122,7 +133,7 @@ def _curve_sections(first: Mapping[str, Any]) -> list[Section]:
     learned = {
         f"{name}, {'means' if part == 'means' else part.replace('order', 'order ')}": values
         for name, one in first.items()
-        for part, values in (one["zeta"] or {}).items()
+        for part, values in (one.zeta or {}).items()
     }
     if learned:
         what = "Weights of each digit at the end of the first split; all begin at 1."

@@ -1,15 +1,14 @@
 """The folder of an experiment, read: its grid, its records, their table and its figures; also of one under way."""
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...experiments.cell import relevant_settings
 from ...experiments.grid import Grid, read_grid
+from ...experiments.result import Attempt, DoneCell, done_cells
 from ...experiments.store import Store
-from ..tables.summary import table_json
+from ..tables.result_table import ResultTable, result_table
 
 RESULTS, GRID, FIGURES = "results.sqlite", "grid.toml", "figures"
 
@@ -22,31 +21,31 @@ class Experiment:
         folder: The folder.
         grid: What was asked for.
         records: The latest attempt at each cell.
-        table: The table of the records, as `table_json` gives it.
+        table: The table of the records.
         figures: Picture files.
     """
 
     folder: Path
     grid: Grid
-    records: list[dict[str, Any]]
-    table: dict[str, Any]
+    records: list[Attempt]
+    table: ResultTable
     figures: list[Path]
 
     @property
-    def done(self) -> list[dict[str, Any]]:
-        """The records of cells that are done."""
-        return [record for record in self.records if record["status"] == "done"]
+    def done(self) -> list[DoneCell]:
+        """The cells that are done."""
+        return done_cells(self.records)
 
     @property
-    def failed(self) -> list[dict[str, Any]]:
+    def failed(self) -> list[Attempt]:
         """The records of cells that failed."""
-        return [record for record in self.records if record["status"] == "failed"]
+        return [record for record in self.records if record.result is None]
 
     def progress(self) -> tuple[int, int, int]:
         """Count the cells that are done, that failed, and all that the grid asks for."""
-        each = len(self.table["shifts"]) * len(self.grid.splits)
+        each = len(self.table.shifts) * len(self.grid.splits)
         wanted = 0
-        frozen = any(record["cell"].get("frozen") for record in self.records)
+        frozen = any(record.cell.frozen for record in self.records)
         given = self.grid.frozen if frozen else self.grid.settings
         for method in self.grid.methods:
             looked_at = relevant_settings(method, {**given, **self.grid.vary}, frozen=frozen)
@@ -63,12 +62,11 @@ def load_experiment(folder: Path) -> Experiment:
     """
     if not (folder / GRID).is_file():
         raise FileNotFoundError(f"{folder} is not the folder of an experiment: it has no {GRID}")
-    records: list[dict[str, Any]] = []
+    records: list[Attempt] = []
     if (folder / RESULTS).is_file():
         with Store(folder / RESULTS) as store:
             records = store.records()
     grid = read_grid(folder / GRID)
     figures = folder / FIGURES
     files = sorted(figures.glob("*.png")) if figures.is_dir() else []
-    table = table_json(records, grid)
-    return Experiment(folder, grid, records, json.loads(json.dumps(table)), files)
+    return Experiment(folder, grid, records, result_table(records, grid), files)

@@ -12,14 +12,15 @@ from ...data.labelled import Progress
 from ...data.names import printable
 from ...methods.registry import method
 from ...runs.description import CONFIG, DESCRIPTION, describe_run, read_config
+from ...training.evaluation import Evaluation
 from ...training.logs import read_csv_log
 from ...training.run_files import checkpoint_folders, read_description
 from ..figures.canvas import save_figure
-from ..figures.confusion import confusion_figure
+from ..figures.classes import confusion_figure
 from . import plots
-from .blocks import Block, Fact, Listing, Page, Pairs, Plot, Points, Section, Side, Table, Words, number
+from .blocks import Block, Entry, Fact, Listing, Page, Pairs, Plot, Points, Section, Side, Table, Words, number
 from .plots import confusion_plot
-from .run_pictures import picture_sections
+from .run_images import picture_sections
 from .words import accuracy_in_words, count, method_in_words, pairs_of, percent
 
 _MOST_POINTS = 400
@@ -37,22 +38,22 @@ def run_page(folder: Path, images: int, progress: Progress | None = None, figure
     """
     found = describe_run(folder)
     options = read_config(folder / CONFIG) if (folder / CONFIG).is_file() else {}
-    accuracy = found["accuracy"]
+    accuracy = None if found["accuracy"] is None else Evaluation.from_json(found["accuracy"])
     title = _title(found, options)
     if figures is not None and accuracy is not None:
-        save_figure(confusion_figure(accuracy["confusion"], list(accuracy["per_class"])), figures, "confusion")
+        save_figure(confusion_figure(accuracy.confusion, list(accuracy.per_class)), figures, "confusion")
     sections = [
         *_accuracy_sections(accuracy),
         *_choice_sections(found["selection"]),
-        *picture_sections(folder, found, read_description(folder / DESCRIPTION), images, progress, figures),
+        *picture_sections(folder, accuracy, read_description(folder / DESCRIPTION), images, progress, figures),
         *_curve_sections(read_csv_log(folder / "log.csv")),
         *_weight_sections(folder, found["classes"], _orders(found)),
         *_data_sections(found["data"], options),
         Section("Configuration", [_configuration(found, options)]),
         Section("Repeat it", [Listing(found["command"], "The command that trains the same model again:")]),
     ]
-    summary = _summary(found, options)
-    return Page(title, "run", summary, _facts(found), sections, f"Written by sohot {__version__}")
+    summary = _summary(found, accuracy, options)
+    return Page(title, "run", summary, _facts(found, accuracy), sections, f"Written by sohot {__version__}")
 
 
 def _title(found: Mapping[str, Any], options: Mapping[str, Any]) -> str:
@@ -66,7 +67,7 @@ def _name(path: Any) -> str:
     return printable(Path(str(path)).name) if path else ""
 
 
-def _summary(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+def _summary(found: Mapping[str, Any], accuracy: Evaluation | None, options: Mapping[str, Any]) -> list[str]:
     classes, data = found["classes"], found["data"] or {}
     trained = [
         f"{count(data[part]['images'], 'labelled image')} of the {part} ({_name(options.get(part)) or part})"
@@ -78,22 +79,21 @@ def _summary(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
         f"A classifier of {count(len(classes), 'class', 'classes')} on {network}, {method_in_words(found['method'])}"
     )
     first += f" ({found['method']}): {' and '.join(trained)}." if trained else f" ({found['method']})."
-    accuracy = found["accuracy"]
-    if accuracy:
+    if accuracy is not None:
         return [first, *accuracy_in_words(accuracy, len(classes))]
     if found["data"] is None:
         return [first, f"The run is not finished: {found['state']}."]
     return [first, "No target images were left to test on, so nothing is known of its accuracy."]
 
 
-def _facts(found: Mapping[str, Any]) -> list[Fact]:
-    accuracy, facts = found["accuracy"], []
-    if accuracy:
-        low, high = accuracy["interval95"]
+def _facts(found: Mapping[str, Any], accuracy: Evaluation | None) -> list[Fact]:
+    facts = []
+    if accuracy is not None:
+        low, high = accuracy.interval95
         facts += [
-            Fact(percent(accuracy["micro"]), "accuracy", f"95 % interval {100 * low:.1f} to {100 * high:.1f} %"),
-            Fact(percent(accuracy["macro"]), "mean of classes", count(len(found["classes"]), "class", "classes")),
-            Fact(f"{accuracy['rows']:,}", "test images", f"{accuracy['rows'] - accuracy['correct']:,} named wrongly"),
+            Fact(percent(accuracy.micro), "accuracy", f"95 % interval {100 * low:.1f} to {100 * high:.1f} %"),
+            Fact(percent(accuracy.macro), "mean of classes", count(len(found["classes"]), "class", "classes")),
+            Fact(f"{accuracy.rows:,}", "test images", f"{accuracy.rows - accuracy.correct:,} named wrongly"),
         ]
     facts.append(Fact(found["method"], "method", found["network"].get("backbone", "")))
     seconds = found["seconds"]
@@ -101,20 +101,20 @@ def _facts(found: Mapping[str, Any]) -> list[Fact]:
     return facts
 
 
-def _accuracy_sections(accuracy: Mapping[str, Any] | None) -> list[Section]:
-    if not accuracy:
+def _accuracy_sections(accuracy: Evaluation | None) -> list[Section]:
+    if accuracy is None:
         return []
-    names = list(accuracy["per_class"])
-    rows = []
-    for place, (name, share) in enumerate(accuracy["per_class"].items()):
-        bounds = accuracy["per_class_interval95"][name]
+    names = list(accuracy.per_class)
+    rows: list[list[Entry]] = []
+    for place, (name, share) in enumerate(accuracy.per_class.items()):
+        bounds = accuracy.per_class_interval95[name]
         ends = [None, None] if bounds is None else [100 * end for end in bounds]
-        total = sum(accuracy["confusion"][place])
+        total = sum(accuracy.confusion[place])
         entries = [number(None if share is None else 100 * share), *map(number, ends), number(total, 0)]
-        rows.append([name, *entries, _mistaken(accuracy["confusion"][place], place, names)])
+        rows.append([name, *entries, _mistaken(accuracy.confusion[place], place, names)])
     columns = ["class", "accuracy %", "from %", "to %", "images", "most often taken for"]
     table = Table("Accuracy of each class, with the ends of its 95 % interval", columns, rows)
-    plot = confusion_plot(accuracy["confusion"], names, "Which class is taken for which")
+    plot = confusion_plot(accuracy.confusion, names, "Which class is taken for which")
     return [Section("Accuracy by class", [table]), Section("Mistakes", [plot])]
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 from ...data.names import enumerate_words
 from ...methods.registry import method
+from ...training.evaluation import Evaluation
+from ..statistics import PairedDifference
 
 
 def percent(share: float | None, digits: int = 1) -> str:
@@ -37,18 +39,18 @@ def method_in_words(name: str) -> str:
         return ""
 
 
-def accuracy_in_words(accuracy: Mapping[str, Any], classes: int) -> list[str]:
+def accuracy_in_words(accuracy: Evaluation, classes: int) -> list[str]:
     """Say what an accuracy is and what it means.
 
     Args:
-        accuracy: An `Evaluation` as JSON.
+        accuracy: The accuracy.
         classes: Number of classes.
     """
-    low, high = accuracy["interval95"]
+    low, high = accuracy.interval95
     first = (
-        f"Of {count(accuracy['rows'], 'target image')} that it never saw it names {percent(accuracy['micro'])} rightly "
+        f"Of {count(accuracy.rows, 'target image')} that it never saw it names {percent(accuracy.micro)} rightly "
         f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %); by chance it would be about {percent(1 / classes)}. "
-        f"The mean over the classes is {percent(accuracy['macro'])}."
+        f"The mean over the classes is {percent(accuracy.macro)}."
     )
     second = (
         "The interval says how far the figure may move with other test images of the same kind. It does not say what "
@@ -57,36 +59,49 @@ def accuracy_in_words(accuracy: Mapping[str, Any], classes: int) -> list[str]:
     return [first + _hardest(accuracy), second]
 
 
-def _hardest(accuracy: Mapping[str, Any]) -> str:
-    shares = {name: share for name, share in accuracy["per_class"].items() if share is not None}
+def _hardest(accuracy: Evaluation) -> str:
+    shares = {name: share for name, share in accuracy.per_class.items() if share is not None}
     worst = sorted(shares.items(), key=lambda item: item[1])[:3]
     weak = [f"{name} ({percent(share, 0)})" for name, share in worst if share < 1]
     return f" Hardest for it: {enumerate_words(weak)}." if weak else " It made no mistake."
 
 
-def difference_in_words(name: str, baseline: str, difference: Mapping[str, Any] | None) -> str:
+def difference_in_words(name: str, baseline: str, difference: PairedDifference | None) -> str:
     """Say honestly how a method compares with its baseline.
 
     Args:
         name: The method.
         baseline: What it is compared with.
-        difference: A `PairedDifference` as JSON, in points of per cent; None if nothing can be compared.
+        difference: In points of per cent; None if nothing can be compared.
 
     Example:
-        >>> difference_in_words("so", "s+t", {"mean": 0.5, "low": -0.2, "high": 1.2, "p_t": 0.11, "pairs": 5})
-        'so is not distinguishable from s+t: +0.5 points over 5 splits, 95 % interval −0.2 to +1.2 (p = 0.11).'
+        >>> from sohot.reporting.statistics import paired_difference
+        >>> gain = paired_difference({1: 80.5, 2: 82.0, 3: 81.0}, {1: 80.0, 2: 82.5, 3: 80.0})
+        >>> difference_in_words("so", "s+t", gain)
+        'so is not distinguishable from s+t: +0.3 points over 3 splits, 95 % interval −1.6 to +2.2 (p = 0.53).'
     """
     if difference is None:
         return f"{name} cannot be compared with {baseline}: they share no split yet."
-    mean, pairs = difference["mean"], difference["pairs"]
-    over = f"{points(mean)} points over {count(pairs, 'split')}"
-    if difference["low"] is None or difference["high"] is None:
+    mean, low, high = difference.mean, difference.low, difference.high
+    over = f"{points(mean)} points over {count(difference.pairs, 'split')}"
+    if low is None or high is None:
         return f"{name} against {baseline}: {over}; one split says nothing about chance."
-    interval = f"95 % interval {points(difference['low'])} to {points(difference['high'])}"
-    p = "" if difference.get("p_t") is None else f" ({p_value(difference['p_t'])})"
-    if difference["low"] <= 0 <= difference["high"]:
+    interval = f"95 % interval {points(low)} to {points(high)}"
+    p = "" if difference.p_t is None else f" ({p_value(difference.p_t)})"
+    if low <= 0 <= high:
         return f"{name} is not distinguishable from {baseline}: {over}, {interval}{p}."
     return f"{name} is {'better' if mean > 0 else 'worse'} than {baseline}: {over}, {interval}{p}."
+
+
+def duration(seconds: float) -> str:
+    """Write a time as people say it.
+
+    >>> duration(42), duration(1260), duration(9000)
+    ('42 s', '21 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def points(value: float) -> str:
@@ -125,20 +140,18 @@ def _spell(value: Any) -> str:
 
 
 def differences_in_words(
-    means: Mapping[str, float], baseline: str, differences: Mapping[str, Mapping[str, Any] | None]
+    means: Mapping[str, float], baseline: str, differences: Mapping[str, PairedDifference | None]
 ) -> str:
     """Say which method has the highest mean, whether that is more than chance, and how many were compared.
 
     Args:
         means: Mean accuracy in per cent, by method.
         baseline: What the methods are compared with.
-        differences: Paired differences to the baseline as JSON, by method.
+        differences: Paired differences to the baseline, by method.
 
     Example:
-        >>> gain = {"mean": 2.0, "low": 1.1, "high": 2.9, "p_t": 0.004, "pairs": 5}
-        >>> print(differences_in_words({"s+t": 80.0, "so": 82.0}, "s+t", {"so": gain}))
-        Highest is so with 82.0 %. so is better than s+t: +2.0 points over 5 splits, 95 % interval +1.1 to +2.9
-        (p = 0.004).
+        >>> print(differences_in_words({"s+t": 80.0, "so": 82.0}, "s+t", {"so": None}))
+        Highest is so with 82.0 %. so cannot be compared with s+t: they share no split yet.
     """
     if not means:
         return "Nothing can be compared yet: no method has a result on every shift."

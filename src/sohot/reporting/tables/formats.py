@@ -1,12 +1,18 @@
-"""Tables of plain strings written as text, Markdown and LaTeX, each with its own escapes."""
+"""Tables of plain strings written as text, Markdown and LaTeX, each with its own escapes, and as files."""
 
+import csv
+import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..._files import to_json, write_atomically
 
 
 @dataclass(frozen=True)
-class Block:
+class TextTable:
     """One table of plain strings.
 
     Attributes:
@@ -29,14 +35,15 @@ class Document:
     """Tables under one title, with notes below."""
 
     title: str
-    blocks: Sequence[Block]
+    blocks: Sequence[TextTable]
     notes: Sequence[str] = field(default=())
 
 
 def to_text(document: Document) -> str:
     """Write for a terminal, without a newline at the end.
 
-    >>> print(to_text(Document("Animals", [Block("legs", ["name", "count"], [["cat", "4"], ["owl", "2"]])], ["Born."])))
+    >>> animals = TextTable("legs", ["name", "count"], [["cat", "4"], ["owl", "2"]])
+    >>> print(to_text(Document("Animals", [animals], ["Born."])))
     Animals
     <BLANKLINE>
     legs
@@ -56,7 +63,7 @@ def to_text(document: Document) -> str:
 def to_markdown(document: Document) -> str:
     r"""Write Markdown, without a newline at the end.
 
-    >>> print(to_markdown(Document("A", [Block("", ["a|b", "n"], [["<i>", "1"]])])))
+    >>> print(to_markdown(Document("A", [TextTable("", ["a|b", "n"], [["<i>", "1"]])])))
     ## A
     <BLANKLINE>
     | a\|b | n |
@@ -143,7 +150,7 @@ def _latex_row(cells: Sequence[str]) -> str:
     return f"{' & '.join(map(escape_latex, cells))} \\\\"
 
 
-def _text_block(block: Block) -> str:
+def _text_block(block: TextTable) -> str:
     rows = [[_one_line(cell) for cell in row] for row in (block.header, *block.rows)]
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
@@ -176,3 +183,21 @@ def _one_line(text: str) -> str:
 Formatter = Callable[[Document], str]
 FORMATS: dict[str, Formatter] = {"txt": to_text, "md": to_markdown, "tex": to_latex}
 """By the suffix of the file."""
+
+
+def write_documents(document: Document, data: Any, csv_text: str, out: Path) -> list[Path]:
+    """Write one table in all forms, each file whole or not at all."""
+    out.mkdir(parents=True, exist_ok=True)
+    contents = {suffix: f"{form(document)}\n".encode() for suffix, form in FORMATS.items()}
+    contents |= {"csv": csv_text.encode(), "json": to_json(data)}
+    for suffix, content in contents.items():
+        write_atomically(out / f"table.{suffix}", content)
+    return [out / f"table.{suffix}" for suffix in contents]
+
+
+def to_csv(header: list[str], rows: Iterable[list[Any]]) -> str:
+    """Write CSV with newlines alone; what is not there is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([header, *rows])
+    return text.getvalue()

@@ -1,12 +1,21 @@
 """A table as people read it: the rows of ours and of others, then the paired differences, all as plain strings."""
 
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ..published import backbone_label
 from ..results import show_value
-from .formats import Block, Document
+from ..statistics import PairedDifference
+from .formats import Document, TextTable
+from .result_table import (
+    DifferenceRow,
+    PublishedAccuracy,
+    PublishedAverage,
+    ResultTable,
+    ShiftAccuracy,
+    TableRow,
+)
 
 MISSING = "–"
 
@@ -33,108 +42,108 @@ class Marks:
         return letters[number] if number < len(letters) else f"{letters[number % 26]}{number // 26}"
 
 
-def lay_out(table: Mapping[str, Any]) -> Document:
-    """Lay out what `table_json` gave.
+def lay_out(table: ResultTable) -> Document:
+    """Lay out a table.
 
     Args:
-        table: The table as plain data.
+        table: The table.
 
     Returns:
         The block of accuracies, the block of differences to the baseline where there are any, and the notes.
     """
     marks = Marks()
     blocks = [_accuracies(table, marks)]
-    if table["differences"]:
+    if table.differences:
         blocks.append(_differences(table))
-    return Document(table["title"], blocks, [*marks.notes(), *table["notes"]])
+    return Document(table.title, blocks, [*marks.notes(), *table.notes])
 
 
-def _accuracies(table: Mapping[str, Any], marks: Marks) -> Block:
-    shifts, varied = table["shifts"], table["varied"]
+def _accuracies(table: ResultTable, marks: Marks) -> TextTable:
+    shifts, varied = table.shifts, table.varied
     several = len(shifts) > 1
     rows = []
-    for row in table["rows"]:
-        values = [_value(row["values"].get(name)) for name in varied]
-        cells = [_own_cell(row["cells"][shift], marks) for shift in shifts]
+    for row in table.rows:
+        values = [_value(row.values.get(name)) for name in varied]
+        cells = [_own_cell(row.cells[shift], marks) for shift in shifts]
         average = [_own_average(row, marks)] if several else []
-        rows.append([row["method"], *values, backbone_label(row["backbone"]), *cells, *average])
-    for row in table["published"]:
-        cells = [_published_cell(row["cells"].get(shift), marks) for shift in shifts]
-        average = [_published_average(row["average"], len(shifts), marks)] if several else []
-        backbone = f"published, {backbone_label(row['backbone'])}"
-        rows.append([row["label"], *([""] * len(varied)), backbone, *cells, *average])
+        rows.append([row.method, *values, backbone_label(row.backbone), *cells, *average])
+    for theirs in table.published:
+        cells = [_published_cell(theirs.cells.get(shift), marks) for shift in shifts]
+        average = [_published_average(theirs.average, len(shifts), marks)] if several else []
+        backbone = f"published, {backbone_label(theirs.backbone)}"
+        rows.append([theirs.label, *([""] * len(varied)), backbone, *cells, *average])
     header = ["method", *varied, "backbone", *shifts, *(["average"] if several else [])]
-    groups = [len(table["rows"])] if table["published"] and table["rows"] else []
-    return Block("", header, rows, left=2 + len(varied), groups=groups)
+    groups = [len(table.rows)] if table.published and table.rows else []
+    return TextTable("", header, rows, left=2 + len(varied), groups=groups)
 
 
-def _own_cell(cell: Mapping[str, Any], marks: Marks) -> str:
-    return f"{_plus_minus(cell['mean'], cell['std'] if cell['count'] > 1 else None)}{marks.mark(_lacks(cell))}"
+def _own_cell(cell: ShiftAccuracy, marks: Marks) -> str:
+    return f"{_plus_minus(cell.mean, cell.std if cell.count > 1 else None)}{marks.mark(_lacks(cell))}"
 
 
-def _own_average(row: Mapping[str, Any], marks: Marks) -> str:
-    mean = row["average"]["mean"]
-    lacking = mean is not None and any(cell["count"] < cell["expected"] for cell in row["cells"].values())
+def _own_average(row: TableRow, marks: Marks) -> str:
+    mean = row.average.mean
+    lacking = mean is not None and any(cell.count < cell.expected for cell in row.cells.values())
     words = "average over the splits that are done" if lacking else None
     return MISSING if mean is None else f"{mean:.2f}{marks.mark(words)}"
 
 
-def _published_cell(cell: Mapping[str, Any] | None, marks: Marks) -> str:
+def _published_cell(cell: PublishedAccuracy | None, marks: Marks) -> str:
     if cell is None:
         return MISSING
-    return f"{_plus_minus(cell['mean'], cell['std'])}{marks.mark(_printed(cell['printed'], 'splits'))}"
+    return f"{_plus_minus(cell.mean, cell.std)}{marks.mark(_printed(cell.printed, 'splits'))}"
 
 
-def _published_average(average: Mapping[str, Any] | None, shifts: int, marks: Marks) -> str:
+def _published_average(average: PublishedAverage | None, shifts: int, marks: Marks) -> str:
     if average is None:
         return MISSING
-    words = f"average over {average['over']} shifts only" if average["over"] != shifts else None
-    return f"{average['mean']:.2f}{marks.mark(words or _printed(average['printed'], 'shifts'))}"
+    words = f"average over {average.over} shifts only" if average.over != shifts else None
+    return f"{average.mean:.2f}{marks.mark(words or _printed(average.printed, 'shifts'))}"
 
 
-def _lacks(cell: Mapping[str, Any]) -> str | None:
+def _lacks(cell: ShiftAccuracy) -> str | None:
     """Say what is missing from a cell, if anything."""
-    if cell["count"] == cell["expected"]:
+    if cell.count == cell.expected:
         return None
-    failed = f", {cell['failed']} failed" if cell["failed"] else ""
-    return f"{cell['count']} of {cell['expected']} splits{failed}"
+    failed = f", {cell.failed} failed" if cell.failed else ""
+    return f"{cell.count} of {cell.expected} splits{failed}"
 
 
 def _printed(value: float | None, units: str) -> str | None:
     return None if value is None else f"printed as {value:.2f}, but the {units} printed with it give this"
 
 
-def _differences(table: Mapping[str, Any]) -> Block:
+def _differences(table: ResultTable) -> TextTable:
     rows: list[list[str]] = []
     groups: list[int] = []
-    for place, one in enumerate(table["differences"]):
-        if place and one["method"] != table["differences"][place - 1]["method"]:
+    for place, one in enumerate(table.differences):
+        if place and one.method != table.differences[place - 1].method:
             groups.append(len(rows))
         for where, difference in _places(one, table):
-            values = [_value(one["values"].get(name)) for name in table["varied"]]
-            rows.append([one["method"], *values, where, *_difference_cells(difference)])
+            values = [_value(one.values.get(name)) for name in table.varied]
+            rows.append([one.method, *values, where, *_difference_cells(difference)])
     numbers = ["difference", "95 % interval", "p (t)", "p (Wilcoxon)", "better / equal / worse"]
-    title = f"Difference to {table['baseline']}, in per cent points"
-    return Block(title, ["method", *table["varied"], "shift", *numbers], rows, 2 + len(table["varied"]), groups)
+    title = f"Difference to {table.baseline}, in per cent points"
+    return TextTable(title, ["method", *table.varied, "shift", *numbers], rows, 2 + len(table.varied), groups)
 
 
-def _places(one: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _places(one: DifferenceRow, table: ResultTable) -> Iterator[tuple[str, PairedDifference]]:
     """Go through the differences that there are: each shift, then the average."""
-    for shift in table["shifts"]:
-        if one["cells"][shift] is not None:
-            yield shift, one["cells"][shift]
-    if len(table["shifts"]) > 1 and one["average"] is not None:
-        yield "average", one["average"]
+    for shift in table.shifts:
+        if (difference := one.cells[shift]) is not None:
+            yield shift, difference
+    if len(table.shifts) > 1 and one.average is not None:
+        yield "average", one.average
 
 
-def _difference_cells(one: Mapping[str, Any]) -> list[str]:
-    interval = MISSING if one["low"] is None else f"{_signed(one['low'])} … {_signed(one['high'])}"
+def _difference_cells(one: PairedDifference) -> list[str]:
+    interval = MISSING if one.low is None or one.high is None else f"{_signed(one.low)} … {_signed(one.high)}"
     return [
-        _signed(one["mean"]),
+        _signed(one.mean),
         interval,
-        _p_value(one["p_t"]),
-        _p_value(one["p_wilcoxon"]),
-        f"{one['wins']} / {one['ties']} / {one['losses']}",
+        _p_value(one.p_t),
+        _p_value(one.p_wilcoxon),
+        f"{one.wins} / {one.ties} / {one.losses}",
     ]
 
 

@@ -6,7 +6,7 @@ import pytest
 from experiment_work import small_grid, write_domains
 
 from sohot.data.datasets import open_dataset
-from sohot.experiments.planning import cells, normal_settings
+from sohot.experiments.grid_cells import cells, normal_settings
 from sohot.methods.registry import METHOD_NAMES
 from sohot.selection.spaces import image_space
 

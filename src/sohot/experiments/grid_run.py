@@ -6,7 +6,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ..data.datasets import open_dataset
 from ..data.labelled import Progress
@@ -15,8 +14,9 @@ from .cell_training import Workplace
 from .engines import Engine, Outcome, Work
 from .frozen import FrozenEngine
 from .grid import Grid, write_grid
-from .planning import cells
+from .grid_cells import cells
 from .preparing import prepare
+from .result import Attempt
 from .run_cell import run_cell
 from .store import Store
 
@@ -25,7 +25,7 @@ _POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Plan:
+class GridPlan:
     """A grid on a data set, ready to run.
 
     Attributes:
@@ -78,7 +78,7 @@ class GridRun:
     computed: int = 0
     kept: int = 0
     failed: list[tuple[Cell, str]] = field(default_factory=list)
-    records: list[dict[str, Any]] = field(default_factory=list)
+    records: list[Attempt] = field(default_factory=list)
 
 
 def plan_grid(
@@ -91,7 +91,7 @@ def plan_grid(
     trials: int = TRIALS,
     frozen: bool = False,
     workers: int | None = None,
-) -> Plan:
+) -> GridPlan:
     """Open the data set and list the cells; nothing is written.
 
     Args:
@@ -107,10 +107,12 @@ def plan_grid(
     dataset = open_dataset(grid.dataset, root, **grid.data)
     found = cells(grid, dataset, select=select, trials=trials, frozen=frozen)
     grid = grid.changed(shifts=tuple(dict.fromkeys(cell.shift for cell in found)))
-    return Plan(grid, found, Workplace(root.absolute(), out.absolute(), grid.data, device, workers))
+    return GridPlan(grid, found, Workplace(root.absolute(), out.absolute(), grid.data, device, workers))
 
 
-def run_grid(plan: Plan, engine: Engine, *, retry_failed: bool = False, watcher: GridWatcher | None = None) -> GridRun:
+def run_grid(
+    plan: GridPlan, engine: Engine, *, retry_failed: bool = False, watcher: GridWatcher | None = None
+) -> GridRun:
     """Compute the cells of a grid that are not done yet.
 
     Killed at any moment and started again it goes on: cells that are done are kept. Several processes may work on one
@@ -142,7 +144,7 @@ def run_grid(plan: Plan, engine: Engine, *, retry_failed: bool = False, watcher:
             engine = FrozenEngine(plan.where, watcher.progress)
         computed = run_cells(pending, store, engine, partial(run_cell, where=plan.where), retry_failed, watcher)
         records = store.records()
-    failed = [(Cell.from_dict(one["cell"]), str(one["error"])) for one in records if one["status"] == "failed"]
+    failed = [(one.cell, str(one.error)) for one in records if one.result is None]
     return GridRun(len(plan.cells), computed, kept, failed, records)
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from experiment_work import InlineEngine, act, acting, make_cells, notes, small_grid, write_domains
+from experiment_work import InlineEngine, act, acting, make_cells, notes, result_of, small_grid, write_domains
 
-from sohot.experiments.engines.making import make_engine
+from sohot.experiments.engines import make_engine
 from sohot.experiments.grid import read_grid
-from sohot.experiments.running import GridWatcher, plan_grid, run_cells, run_grid
+from sohot.experiments.grid_run import GridWatcher, plan_grid, run_cells, run_grid
 from sohot.experiments.store import Store
 
 ENGINE = InlineEngine()
@@ -29,7 +29,7 @@ def failing(count, kind="fail"):
 def test_a_failing_cell_does_not_stop_the_others(store):
     cells = failing(3)
     assert run_cells(cells, store, ENGINE, act) == 3
-    assert [(one["status"], one["error"]) for one in store.records()] == [
+    assert [(one.status, one.error) for one in store.records()] == [
         ("failed", "cell 1 fails on purpose"),
         ("done", None),
         ("done", None),
@@ -38,8 +38,8 @@ def test_a_failing_cell_does_not_stop_the_others(store):
 
 def test_a_result_that_cannot_be_stored_is_a_failure(store):
     run_cells(failing(2, "nan"), store, ENGINE, act)
-    assert [one["status"] for one in store.records()] == ["failed", "done"]
-    assert "its result cannot be stored" in store.records()[0]["error"]
+    assert [one.status for one in store.records()] == ["failed", "done"]
+    assert "its result cannot be stored" in store.records()[0].error
 
 
 def test_failed_cells_are_kept_and_tried_again_when_asked(tmp_path):
@@ -73,13 +73,13 @@ def test_cells_of_another_runner_are_waited_for(tmp_path, store, monkeypatch):
     class Watcher(GridWatcher):
         def waiting(self, count):
             waited.append(count)
-            other.finish(cells[0], {"value": "theirs"})
+            other.finish(cells[0], result_of(steps=77))
 
-    monkeypatch.setattr("sohot.experiments.running._POLL_SECONDS", 0.0)
+    monkeypatch.setattr("sohot.experiments.grid_run._POLL_SECONDS", 0.0)
     assert run_cells(cells, store, ENGINE, act, watcher=Watcher()) == 1
     other.close()
     assert waited == [1]
-    assert {one["result"]["value"] for one in store.records()} == {"theirs", 2}
+    assert {one.result.steps for one in store.records()} == {77, 2}
 
 
 def test_a_cell_that_another_runner_leaves_is_computed(tmp_path, store, monkeypatch):
@@ -92,7 +92,7 @@ def test_a_cell_that_another_runner_leaves_is_computed(tmp_path, store, monkeypa
             assert count == 1
             other.close()
 
-    monkeypatch.setattr("sohot.experiments.running._POLL_SECONDS", 0.0)
+    monkeypatch.setattr("sohot.experiments.grid_run._POLL_SECONDS", 0.0)
     assert run_cells(cells, store, ENGINE, act, watcher=Watcher()) == 2
 
 

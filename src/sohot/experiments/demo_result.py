@@ -1,0 +1,255 @@
+"""What the demo found: the accuracies of its methods, kept in a file and said in words."""
+
+import json
+import math
+import shlex
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .._files import write_json
+from ..methods.registry import method
+from ..reporting.pages.words import count
+from ..reporting.statistics import paired_difference
+from ..training.run_folder import versions
+from ..training.training_run import FitResult
+from .digit_splits import SHOTS, SOURCE_PER_CLASS
+from .digit_training import STEPS
+from .grid import BASELINE
+from .result import Curve
+
+DEMO = "demo.json"
+FORMAT = 1
+_LOSSES = ("step", "loss", "cross_entropy", "alignment")
+_MOST_POINTS = 100
+
+
+@dataclass(frozen=True)
+class SplitAccuracies:
+    """Accuracies of a method in per cent: their mean, their standard deviation (of the population), each split's."""
+
+    mean: float
+    std: float
+    splits: list[float]
+
+    @classmethod
+    def of(cls, splits: Sequence[float]) -> "SplitAccuracies":
+        """Sum up the accuracies of some splits."""
+        return cls(statistics.fmean(splits), statistics.pstdev(splits), list(splits))
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What `run_demo` found; all but the seconds is the same for the same seed on the same machine.
+
+    Attributes:
+        methods: Accuracies by method.
+        seconds: How long it took.
+        pictures: The files of the pictures.
+    """
+
+    methods: Mapping[str, SplitAccuracies]
+    seconds: float
+    pictures: list[str]
+
+    @property
+    def splits(self) -> int:
+        """Number of splits."""
+        return len(next(iter(self.methods.values())).splits)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain numbers, texts, lists and dicts."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class FirstSplit:
+    """Losses and learned class weights of a method on the first split."""
+
+    curve: Curve
+    zeta: Mapping[str, list[float]] | None
+
+
+@dataclass(frozen=True)
+class DemoSettings:
+    """How the demo was run: splits, seed, steps, and images per class of the target and of the source."""
+
+    splits: int
+    seed: int
+    steps: int
+    shots: int = SHOTS
+    source_per_class: int = SOURCE_PER_CLASS
+
+
+@dataclass(frozen=True)
+class SavedDemo:
+    """A demo as its file holds it.
+
+    Attributes:
+        result: What it found, its pictures by their names.
+        first_split: Curves and class weights by method.
+        settings: How it was run.
+        versions: Versions of sohot and of what it stands on.
+        command: The command that repeats it; None if there is none.
+    """
+
+    result: DemoResult
+    first_split: Mapping[str, FirstSplit]
+    settings: DemoSettings
+    versions: Mapping[str, str]
+    command: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what the file holds."""
+        content = asdict(self)
+        return {"format": FORMAT, **content.pop("result"), **content}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "SavedDemo":
+        """Read what `as_json` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError: Something is missing, or is of another kind.
+        """
+        methods = {
+            name: SplitAccuracies(float(one["mean"]), float(one["std"]), list(map(float, one["splits"])))
+            for name, one in content["methods"].items()
+        }
+        if not methods:
+            raise ValueError("it has no method")
+        first = {name: FirstSplit(**one) for name, one in content["first_split"].items()}
+        return cls(
+            DemoResult(methods, float(content["seconds"]), list(content["pictures"])),
+            first,
+            DemoSettings(**content["settings"]),
+            dict(content["versions"]),
+            content["command"],
+        )
+
+
+def save_demo(folder: Path, result: DemoResult, trained: Mapping[str, FitResult], *, seed: int, steps: int) -> Path:
+    """Write what the demo found, with the curves and class weights of its first split.
+
+    Args:
+        folder: The demo's folder.
+        result: What `run_demo` returns.
+        trained: What `fit` gave on the first split, by method.
+        seed: Seed of the demo.
+        steps: Steps of each network.
+    """
+    words = ["sohot", "demo", "--splits", str(result.splits), "--seed", str(seed)]
+    words += ["--methods", ",".join(result.methods), "--out", f"{folder}-again"]
+    saved = SavedDemo(
+        replace(result, pictures=[Path(file).name for file in result.pictures]),
+        {name: FirstSplit(_curve(one), one.objective.learned_weights()) for name, one in trained.items()},
+        DemoSettings(result.splits, seed, steps),
+        versions(),
+        shlex.join(words) if steps == STEPS else None,  # steps are no option of it
+    )
+    write_json(folder / DEMO, saved.as_json())
+    return folder / DEMO
+
+
+def read_demo(folder: Path) -> SavedDemo:
+    """Read what `save_demo` wrote.
+
+    Raises:
+        FileNotFoundError: There is no demo in the folder.
+        ValueError: The file is damaged or of another version.
+    """
+    file = folder / DEMO
+    try:
+        content = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{folder} is not the folder of a demo: it has no {DEMO}") from None
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{file} is damaged or of another version of sohot: this one reads format {FORMAT}")
+    try:
+        return SavedDemo.from_json(content)
+    except KeyError as error:
+        raise ValueError(f"{file} is damaged: it has no {error}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{file} is damaged: {error}") from None
+
+
+def _curve(result: FitResult) -> Curve:
+    rows = result.history[:: max(1, math.ceil(len(result.history) / _MOST_POINTS))]
+    return {name: [_finite(row[name]) for row in rows] for name in _LOSSES if rows and name in rows[0]}
+
+
+def _finite(value: float) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+_NEXT = """\
+What to try next:
+  your own images, a folder per class:  sohot fit --source DIR --target DIR --shots 3 --out RUN
+  these figures for a program:          sohot demo --json
+  these figures as a page to read:      sohot report {folder}
+  the loss in your own training loop:
+      from sohot import ScatterAlignment
+      align = ScatterAlignment(num_classes=10, sigma1=0.1, sigma2=0.1, feature_scale="initial")
+      loss = loss + align(source_features, source_labels, target_features, target_labels)"""
+
+
+def describe(result: DemoResult) -> str:
+    """Say the result of `run_demo` in words.
+
+    Args:
+        result: What `run_demo` returned.
+
+    Returns:
+        The table (mean ± standard deviation; the difference to s+t, split by split, with the p of a paired t-test), the
+        pictures, and what to try next; several lines, without a newline at the end.
+
+    Example:
+        >>> methods = {"s+t": SplitAccuracies.of([80.0, 82.0]), "so": SplitAccuracies.of([83.0, 88.0])}
+        >>> print(describe(DemoResult(methods, seconds=9.0, pictures=[])).split("What to try next")[0].rstrip())
+        From printed to handwritten digits: 3 labels per class, 2 splits, 9 s.
+        Accuracy in % on handwritten digits not seen in training:
+        <BLANKLINE>
+          method                                       mean ± std   difference to s+t
+          s+t            both, no alignment            81.0 ± 1.0
+          so             both, class scatters aligned  85.5 ± 2.5   +4.5 ± 1.5, better in 2 of 2 splits, p 0.205
+    """
+    methods = result.methods
+    labels = {name: method(name).label for name in methods}
+    names, meanings = max(13, *map(len, methods)), max(map(len, labels.values()))
+    spent = f"{count(result.splits, 'split')}, {result.seconds:.0f} s"
+    lines = [
+        f"From printed to handwritten digits: {SHOTS} labels per class, {spent}.",
+        "Accuracy in % on handwritten digits not seen in training:",
+        "",
+        f"  {'method':<{names}}  {'':<{meanings}}  mean ± std"
+        + (f"   difference to {BASELINE}" if BASELINE in methods else ""),
+    ]
+    for name, values in methods.items():
+        cells = f"  {name:<{names}}  {labels[name]:<{meanings}}  {values.mean:4.1f} ± {values.std:3.1f}"
+        lines.append(f"{cells}   {_difference(name, methods)}".rstrip())
+    if result.pictures:
+        lines += ["", "Pictures:", *(f"  {file}" for file in result.pictures)]
+    folder = Path(result.pictures[0]).parent if result.pictures else "FOLDER"
+    return "\n".join([*lines, "", _NEXT.format(folder=shlex.quote(str(folder)))])
+
+
+def _difference(name: str, methods: Mapping[str, SplitAccuracies]) -> str:
+    """Compare a method with the baseline split by split: both have the same images and the same first weights."""
+    if name == BASELINE or BASELINE not in methods:
+        return ""
+    mine, its = (methods[one].splits for one in (name, BASELINE))
+    spread = statistics.pstdev(one - other for one, other in zip(mine, its, strict=True))
+    found = paired_difference(dict(enumerate(mine)), dict(enumerate(its)))
+    assert found is not None  # there is a split
+    words = f"{found.mean:+.1f} ± {spread:.1f}, better in {found.wins} of {count(found.pairs, 'split')}"
+    return f"{words}{_chance(found.p_t)}"
+
+
+def _chance(p: float | None) -> str:
+    """Give the p of the paired t-test; nothing where one split, or equal differences, leave nothing to judge by."""
+    if p is None:
+        return ""
+    return ", p < 0.001" if p < 0.001 else f", p {p:.3f}"

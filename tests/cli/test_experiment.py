@@ -6,15 +6,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from experiment_work import InlineEngine, small_grid, write_domains
 
-from sohot.experiments.engines import making
+from sohot import reporting
+from sohot.experiments import engines
 from sohot.experiments.grid import write_grid
 from sohot.experiments.store import Store
 from sohot.methods import OTHER_NAMES
-from sohot.reporting import outputs
+from sohot.reporting import tables
 
 
 @pytest.fixture
@@ -34,11 +36,14 @@ def quick(monkeypatch):
         made.append((name, options))
         return InlineEngine()
 
-    monkeypatch.setattr(making, "make_engine", make)
+    monkeypatch.setattr(engines, "make_engine", make)
     monkeypatch.setattr(
-        outputs, "write_outputs", lambda records, grid, out, _: [out / f"{grid.name}.txt"] * len(records)
+        reporting, "write_outputs", lambda records, grid, out, _: [out / f"{grid.name}.txt"] * len(records)
     )
-    monkeypatch.setattr(outputs, "describe_table", lambda records, _: ("a table", {"rows": len(records)}))
+    table = SimpleNamespace(lay_out=lambda table: table, to_text=lambda _: "a table")
+    table.result_table = lambda records, _: SimpleNamespace(as_json=lambda: {"rows": len(records)})
+    for name, stand_in in vars(table).items():
+        monkeypatch.setattr(tables, name, stand_in)
     return made
 
 

@@ -1,6 +1,7 @@
 """`sohot experiment`: a grid of trainings, its tables, figures and report."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,7 +60,10 @@ def _words(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-_GRID, _RUN, _MACHINE = "Grid: what to compute", "Run", "Machine: where to compute"
+_grid = partial(typer.Option, rich_help_panel="Grid: what to compute")
+_of_grid = partial(_grid, show_default="the grid's")
+_run = partial(typer.Option, rich_help_panel="Run")
+_machine = partial(typer.Option, rich_help_panel="Machine: where to compute")
 
 
 HELP = """Compute a grid of trainings (data set x shifts x splits x methods x settings) and compare them in tables.
@@ -101,95 +105,66 @@ def experiment(
         ),
     ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="Name the built-in experiments and leave.")] = False,
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Folder of the data set.", show_default=False, rich_help_panel=_GRID)
-    ] = None,
-    backbone: Annotated[
-        str | None, typer.Option("--backbone", help="Network.", show_default="the grid's", rich_help_panel=_GRID)
-    ] = None,
-    shifts: Annotated[
-        str | None, typer.Option("--shifts", help="As A-W,W-A.", show_default="the grid's", rich_help_panel=_GRID)
-    ] = None,
+    data: Annotated[Path | None, _grid("--data", help="Folder of the data set.", show_default=False)] = None,
+    backbone: Annotated[str | None, _of_grid("--backbone", help="Network.")] = None,
+    shifts: Annotated[str | None, _of_grid("--shifts", help="As A-W,W-A.")] = None,
     splits: Annotated[
         str | None,
-        typer.Option(
-            "--splits", help="How many; or which: 1-3, 1,4.", show_default="the grid's", rich_help_panel=_GRID
-        ),
+        _of_grid("--splits", help="How many; or which: 1-3, 1,4."),
     ] = None,
-    methods: Annotated[
-        str | None, typer.Option("--methods", help="As s+t,m,so.", show_default="the grid's", rich_help_panel=_GRID)
-    ] = None,
+    methods: Annotated[str | None, _of_grid("--methods", help="As s+t,m,so.")] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(
-            "--baseline",
-            help="Method that tables compare the others with.",
-            show_default="the grid's, else s+t",
-            rich_help_panel=_GRID,
-        ),
+        _grid("--baseline", help="Method that tables compare the others with.", show_default="the grid's, else s+t"),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        _grid(
             "--set",
             metavar="KEY=VALUE",
             help="A setting for all cells: an option of `sohot fit` (with --frozen a field of "
             "`sohot.heads.HeadSettings`), or a number of the protocol. Can be repeated.",
             show_default=False,
-            rich_help_panel=_GRID,
         ),
     ] = None,
     select: Annotated[
         str,
-        typer.Option(
+        _grid(
             "--select",
             help="How each cell's settings are chosen: none (the grid's), cv (few-shot cross-validation among its "
             "labelled target images) or validation (images that the protocol sets aside). Never by test images.",
-            rich_help_panel=_GRID,
         ),
     ] = "none",
-    trials: Annotated[
-        int, typer.Option("--trials", min=1, help="Settings tried per cell with --select.", rich_help_panel=_GRID)
-    ] = TRIALS,
+    trials: Annotated[int, _grid("--trials", min=1, help="Settings tried per cell with --select.")] = TRIALS,
     frozen: Annotated[
         bool,
-        typer.Option("--frozen", help="Train heads on frozen features, many cells at once.", rich_help_panel=_GRID),
+        _grid("--frozen", help="Train heads on frozen features, many cells at once."),
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder of the experiment.", show_default="experiments/NAME", rich_help_panel=_RUN),
+        _run("--out", help="Folder of the experiment.", show_default="experiments/NAME"),
     ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try cells again that failed before.", rich_help_panel=_RUN)
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the cells and about how long they take.", rich_help_panel=_RUN)
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel=_RUN)] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=_RUN)] = False,
+    retry_failed: Annotated[bool, _run("--retry-failed", help="Try cells again that failed before.")] = False,
+    dry_run: Annotated[bool, _run("--dry-run", help="Print the cells and about how long they take.")] = False,
+    quiet: Annotated[bool, _run("--quiet", help="No progress.")] = False,
+    json: Annotated[bool, _run("--json", help="Print one JSON object.")] = False,
     engine: Annotated[
         str,
-        typer.Option(
-            "--engine", help="local: processes of this machine; ray: many machines.", rich_help_panel=_MACHINE
-        ),
+        _machine("--engine", help="local: processes of this machine; ray: many machines."),
     ] = "local",
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers", min=1, help="Cells side by side.", show_default="one per core or GPU", rich_help_panel=_MACHINE
-        ),
+        _machine("--workers", min=1, help="Cells side by side.", show_default="one per core or GPU"),
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option(
-            "--threads", min=1, help="Threads of each cell.", show_default="its share", rich_help_panel=_MACHINE
-        ),
+        _machine("--threads", min=1, help="Threads of each cell.", show_default="its share"),
     ] = None,
     address: Annotated[
         str | None,
-        typer.Option("--address", help="Of the Ray cluster.", show_default="a new one here", rich_help_panel=_MACHINE),
+        _machine("--address", help="Of the Ray cluster.", show_default="a new one here"),
     ] = None,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.", rich_help_panel=_MACHINE)] = "auto",
+    device: Annotated[str, _machine("--device", help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Compute a grid, show it, or list the built-in ones; the help is `HELP`."""
     if list_all:

@@ -1,4 +1,4 @@
-"""What is printed: tables and one JSON object on standard output, everything else on standard error."""
+"""What is printed: tables and one JSON object on standard output, progress and all else on standard error."""
 
 import json
 import sys
@@ -24,6 +24,54 @@ def errors() -> Console:
 def say(sentence: str) -> None:
     """Print a sentence on standard error."""
     errors().print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+class Bar:
+    """Shows stages one after the other; on no terminal it says a line when a stage is done.
+
+    Call it with what is being done, how many are done, and of how many.
+    """
+
+    def __init__(self) -> None:
+        self.console = errors()
+        self._progress: Progress | None = None
+        self._stage, self._task = "", TaskID(0)
+
+    def __call__(self, stage: str, done: int, of: int) -> None:
+        """Show how far a stage has come."""
+        if self.console.is_terminal:
+            self._show(stage, done, of)
+        if done >= of:
+            self.close()
+            say(f"{stage}: {of} done")
+
+    def _show(self, stage: str, done: int, of: int) -> None:
+        if stage != self._stage:
+            self.close()
+        if self._progress is None:
+            columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+            self._progress = Progress(*columns, console=self.console, transient=True)
+            self._task = self._progress.add_task(stage, total=of)
+            self._progress.start()
+            self._stage = stage
+        self._progress.update(self._task, completed=done, total=of)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+
+@contextmanager
+def bar(quiet: bool) -> Iterator[Bar | None]:
+    """Give a progress bar, or None, and clear it away in the end whatever happens."""
+    shown = None if quiet else Bar()
+    try:
+        yield shown
+    finally:
+        if shown is not None:
+            shown.close()
 
 
 @contextmanager
@@ -93,48 +141,3 @@ def show_scores(choice: Choice) -> None:
 
 def _interval(bounds: Sequence[float] | None) -> str:
     return "" if bounds is None else f"{percent(bounds[0])} – {percent(bounds[1])}"
-
-
-class Bar:
-    """Shows stages one after the other; on no terminal it says a line when a stage is done.
-
-    Call it with what is being done, how many are done, and of how many.
-    """
-
-    def __init__(self) -> None:
-        self.console = errors()
-        self._progress: Progress | None = None
-        self._stage, self._task = "", TaskID(0)
-
-    def __call__(self, stage: str, done: int, of: int) -> None:
-        """Show how far a stage has come."""
-        if self.console.is_terminal:
-            self._show(stage, done, of)
-        if done >= of:
-            self.close()
-            say(f"{stage}: {of} done")
-
-    def _show(self, stage: str, done: int, of: int) -> None:
-        if self._progress is None:
-            columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-            self._progress = Progress(*columns, console=self.console, transient=True)
-            self._task = self._progress.add_task(stage, total=of)
-            self._progress.start()
-        self._progress.update(self._task, completed=done)
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
-
-
-@contextmanager
-def bar(quiet: bool) -> Iterator[Bar | None]:
-    """Give a progress bar, or None, and clear it away in the end whatever happens."""
-    shown = None if quiet else Bar()
-    try:
-        yield shown
-    finally:
-        if shown is not None:
-            shown.close()

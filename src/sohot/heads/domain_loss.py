@@ -101,8 +101,8 @@ class StackedLoss:
         self.source_slots = layout.sizes[0]
         self.loss = kind(layout.num_classes)
         for name in kind.numbers:
-            setattr(self.loss, name, _column([getattr(of_fit, name) for of_fit in settings], like).view(-1, 1, 1))
-        self.weight = _column([of_fit.used_loss_weight() for of_fit in settings], like)
+            setattr(self.loss, name, column([getattr(of_fit, name) for of_fit in settings], like).view(-1, 1, 1))
+        self.weight = column([of_fit.used_loss_weight() for of_fit in settings], like)
 
     def __call__(self, features: Tensor, scale: Tensor) -> Tensor:
         """Compute the weighted loss of features (F, slots, k), divided by `scale` (F,) where that matters: (F,)."""
@@ -123,5 +123,6 @@ def make_loss(settings: Sequence[HeadSettings], layout: StackLayout, like: Tenso
     return None if kind is None else StackedLoss(kind, settings, layout, like)
 
 
-def _column(values: Sequence[float], like: Tensor) -> Tensor:
+def column(values: Sequence[float | None], like: Tensor) -> Tensor:
+    """Set one number of each fit beside each other: (F,)."""
     return torch.tensor(values, dtype=torch.float64).to(like)

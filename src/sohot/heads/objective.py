@@ -9,7 +9,7 @@ from torch import Tensor
 from ..methods.settings import HeadSettings
 from . import network
 from .alignment import StackedAlignment
-from .domain_loss import make_loss
+from .domain_loss import column, make_loss
 from .layout import StackLayout
 from .network import Parameters, Shape, of_network
 
@@ -66,11 +66,11 @@ class StackedObjective:
         self.shape, self.rows, self.source_slots = shape, rows, layout.sizes[0]
         self.classes = layout.classes().to(rows.device).view(1, -1, 1).expand(len(settings), -1, 1)
         self.row_weights = _row_weights(settings, layout).to(rows)
-        self.head_decay = _column([s.head_decay for s in settings], rows)
-        self.coupling = _column([s.coupling for s in settings], rows)
+        self.head_decay = column([s.head_decay for s in settings], rows)
+        self.coupling = column([s.coupling for s in settings], rows)
         self.norm_bound = None
         if first.norm_bound is not None:
-            self.norm_bound = _column([s.norm_bound for s in settings], rows)
+            self.norm_bound = column([s.norm_bound for s in settings], rows)
         self.alignment: StackedAlignment | None = None
         self.feature_scale = first.feature_scale
         self.scale = torch.ones(len(settings), dtype=rows.dtype, device=rows.device)
@@ -154,7 +154,3 @@ def _row_weights(settings: Sequence[HeadSettings], layout: StackLayout) -> Tenso
             own[: layout.sizes[0]] *= (1 - of_fit.target_weight) / source
             own[layout.sizes[0] :] *= of_fit.target_weight / target
     return weights
-
-
-def _column(values: Sequence[float | None], like: Tensor) -> Tensor:
-    return torch.tensor(values, dtype=torch.float64).to(like)

@@ -15,7 +15,7 @@ from sohot.experiments.grid_run import plan_grid, run_grid
 from sohot.experiments.preparing import trunks_of
 from sohot.heads import FeatureProblem, fit_stack
 from sohot.methods import OTHER_NAMES, HeadSettings
-from sohot.reporting.pages.experiment_folder import load_experiment
+from sohot.reporting.pages.experiment_page import load_experiment
 from sohot.reporting.tables import result_table
 from sohot.training import evaluate
 

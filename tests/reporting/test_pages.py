@@ -16,10 +16,9 @@ from sohot.experiments.cell import Cell
 from sohot.experiments.result import ChosenSettings
 from sohot.experiments.store import Store
 from sohot.methods import METHOD_NAMES, OTHER_NAMES
-from sohot.reporting.pages import write_report
+from sohot.reporting.pages import render, script_json, write_report
 from sohot.reporting.pages.blocks import Number, Page, Plot, Section, Table, Words
-from sohot.reporting.pages.experiment_folder import load_experiment
-from sohot.reporting.pages.html import render, script_json
+from sohot.reporting.pages.experiment_page import load_experiment
 from sohot.reporting.pages.run_images import choose_samples
 from sohot.reporting.pages.words import difference_in_words, method_in_words
 from sohot.reporting.statistics import paired_difference

@@ -1,37 +1,11 @@
 """Tables, figures and pages of runs, demos and experiments."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .._lazy import lazy_parts
+
 if TYPE_CHECKING:
-    from ..data.labelled import Progress
-    from ..experiments.grid import Grid
-    from ..experiments.result import Attempt
-
-__all__ = ["write_outputs"]
-
-
-def write_outputs(
-    records: Sequence["Attempt"], grid: "Grid", out: Path, progress: "Progress | None" = None
-) -> list[Path]:
-    """Write tables, figures and the report of an experiment into its folder; nothing while no cell is done.
-
-    Args:
-        records: The latest attempt at each cell.
-        grid: The grid.
-        out: The folder.
-        progress: Told how many figures are drawn.
-
-    Returns:
-        The files written.
-    """
-    from .tables import write_tables
-
-    if all(record.result is None for record in records):
-        return []
-    files = write_tables(records, grid, out)
-    from .figures import write_figures  # after the tables: they are written even where nothing can be drawn
-    from .pages import write_report
-
-    return [*files, *write_figures(records, grid, out, progress), write_report(out)]
+    from .outputs import write_outputs as write_outputs
+    from .pages import write_report as write_report
+else:
+    __getattr__, __dir__, __all__ = lazy_parts(__name__)

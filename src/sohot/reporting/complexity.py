@@ -16,21 +16,7 @@ from .. import __version__
 from ..functional.distance import explicit_cost, gram_cost, scatter_distance
 from ..networks.device import one_thread
 from .pages import plots
-from .pages.blocks import (
-    Block,
-    Entry,
-    Fact,
-    Gallery,
-    Listing,
-    Number,
-    Page,
-    Pairs,
-    Plot,
-    Section,
-    Side,
-    Table,
-    embed_figures,
-)
+from .pages.blocks import Block, Fact, Gallery, Listing, Number, Page, Pairs, Plot, Section, Side, Table, embed_figures
 from .pages.words import pairs_of
 from .tables.formats import Document, TextTable, to_csv, to_text, write_documents
 
@@ -48,9 +34,6 @@ _LONG_ENOUGH = 2.0  # seconds for one size: what is quick gets more rounds
 _WAYS = ("gram", "explicit")
 _CALLS = {"gram": 5, "explicit": 1}  # in each turn: the median of what takes a millisecond needs more of them
 _NAMES = {"gram": "kernel form", "explicit": "explicit tensors"}
-
-FILES = ("complexity.json", "table.json")
-"""Where the costs lie in an experiment's folder."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +244,7 @@ def _number(value: float | None) -> str:
 
 def find_complexity(folder: Path) -> Complexity | None:
     """Read what `measure_complexity` found from an experiment's folder; None if it is another experiment."""
-    for file in (folder / name for name in FILES):
+    for file in (folder / "complexity.json", folder / "table.json"):
         if not file.is_file():
             continue
         try:
@@ -305,7 +288,7 @@ def complexity_page(folder: Path, found: Complexity) -> Page:
 
 def _table(rows: Sequence[Cost]) -> Table:
     columns = ["order", "features", "stated ×", "by formula ×", "measured ×", "kernel form, ms", "explicit, ms"]
-    entries: list[list[Entry]] = []
+    entries: list[list[Number]] = []
     for row in rows:
         ratios = [_entry(row.stated, "{:,.0f}"), _entry(row.formula, "{:,.1f}"), _entry(row.measured, "{:,.1f}")]
         times = [_entry(row.gram_seconds, "{:.3g}", 1e3), _entry(row.explicit_seconds, "{:.3g}", 1e3)]

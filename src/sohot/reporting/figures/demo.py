@@ -13,9 +13,8 @@ from ...experiments.grid import BASELINE
 from ...losses.alignment import ScatterAlignment
 from ...networks.two_streams import TwoStreams
 from ...training.training_run import FitResult
-from ..projection import project
-from .canvas import new_figure, save_figure
-from .features import draw_class, hide_ticks
+from .canvas import draw_class, hide_ticks, new_figure, save_figure
+from .features import project
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

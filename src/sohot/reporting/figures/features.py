@@ -5,77 +5,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from ...functional.checks import check_label_range, check_labels, check_pair
-from ..projection import project
-from .canvas import MARKERS, OKABE_ITO, legend_beside, new_figure, plain, save_figure, shorten
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-def draw_class(axes: "Axes", points: Tensor, colour: str, name: str, *, dashed: bool) -> None:
-    """Draw the rows of a class, its covariance at one standard deviation, and its name on the mean.
-
-    Args:
-        axes: Where to.
-        points: Shape (n, 2). A class of one row has no ellipse, one without rows is not drawn.
-        colour: Its colour.
-        name: Something short.
-        dashed: Draw a dashed line and crosses in place of a solid one and circles.
-    """
-    if not len(points):
-        return
-    marker = "x" if dashed else "o"
-    axes.plot(*points.T.numpy(), linestyle="", marker=marker, markersize=2, color=colour, alpha=0.25)
-    if len(points) > 1:
-        _draw_ellipse(axes, points, colour, dashed)
-    _draw_name(axes, points, colour, name, dashed)
-
-
-def hide_ticks(axes: "Axes") -> None:
-    """Leave out numbers that say nothing: those of directions found in the data."""
-    axes.set_xticks([])
-    axes.set_yticks([])
-
-
-def _draw_ellipse(axes: "Axes", points: Tensor, colour: str, dashed: bool) -> None:
-    from matplotlib.patches import Ellipse
-
-    values, vectors = torch.linalg.eigh(torch.cov(points.T))
-    degrees = torch.rad2deg(torch.atan2(vectors[1, 1], vectors[0, 1])).item()
-    height, width = (2 * values.clamp(min=0).sqrt()).tolist()
-    ellipse = Ellipse((float(points[:, 0].mean()), float(points[:, 1].mean())), width, height, angle=degrees)
-    ellipse.set(edgecolor=colour, facecolor="none", linewidth=1.8, linestyle="--" if dashed else "-", zorder=3)
-    axes.add_patch(ellipse)
-
-
-def _draw_name(axes: "Axes", points: Tensor, colour: str, name: str, dashed: bool) -> None:
-    """Write the name on the mean, with a white halo."""
-    from matplotlib.patheffects import withStroke
-
-    x, y = points.mean(0).tolist()
-    axes.text(
-        x,
-        y,
-        name,
-        color=colour,
-        fontsize=9.5,
-        fontweight="bold",
-        fontstyle="italic" if dashed else "normal",
-        ha="center",
-        va="center",
-        path_effects=[withStroke(linewidth=1.6, foreground="white")],
-        zorder=4,
-    )
-
+from ...functional.checks import check_features, check_finite, check_label_range, check_labels, check_pair
+from ...functional.plain_checks import check_choice
+from .canvas import (
+    MARKERS,
+    OKABE_ITO,
+    draw_class,
+    hide_ticks,
+    legend_beside,
+    new_figure,
+    plain,
+    save_figure,
+    shorten,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    Plane = NDArray[np.float32]
+
+METHODS = ("pca", "tsne")
+_FEWEST_FOR_TSNE = 5
+_FIRST_COMPONENTS = 50  # t-SNE compares rows in this many main directions: quicker, and noise falls away
 _MOST_CLASSES = 10  # that colours and markers can tell apart
 _MOST_POINTS = 1500  # of each domain; t-SNE of more takes minutes
 _TITLES = {"pca": "two main directions", "tsne": "t-SNE"}
@@ -261,3 +218,52 @@ def _thin(stage: DomainFeatures) -> DomainFeatures:
 
 def _colour(number: int) -> str:
     return (*OKABE_ITO, "#B8A800", "#6A3D9A")[number % 10]
+
+
+def project(features: Tensor, how: str = "pca", seed: int = 0) -> "Plane":
+    """Bring rows of features into a plane.
+
+    Args:
+        features: Shape (n, d).
+        how: "pca" for the two main directions (distances mean something), or "tsne" (neighbours stay neighbours).
+        seed: Seed of t-SNE.
+
+    Returns:
+        An array of shape (n, 2), the same for the same input. Where rows or features are too few for two directions
+        the rest is 0; fewer than five rows are always brought there by PCA.
+
+    Example:
+        >>> import torch
+        >>> plane = project(torch.tensor([[0.0, 0.0, 0.0], [0.0, 3.0, 4.0]]))
+        >>> plane.shape, round(float(np.linalg.norm(plane[1] - plane[0])), 3)
+        ((2, 2), 5.0)
+    """
+    check_features(features, "features")
+    check_finite(features, "features")
+    check_choice(how, METHODS, "how")
+    rows = features.detach().cpu().double().numpy()
+    rows = rows - rows.mean(0)
+    if how == "pca" or len(rows) < _FEWEST_FOR_TSNE or not rows.any():
+        return _main_directions(rows, 2)
+    return _tsne(_main_directions(rows, min(_FIRST_COMPONENTS, rows.shape[1])), seed)
+
+
+def _main_directions(centred: NDArray[np.float64], wanted: int) -> "Plane":
+    from sklearn.decomposition import PCA  # type: ignore[import-untyped]
+
+    found = np.zeros((len(centred), wanted), dtype=np.float32)
+    if centred.any():  # without any spread there is no direction
+        count = min(wanted, *centred.shape)
+        found[:, :count] = PCA(count, svd_solver="full").fit_transform(centred)
+    return found
+
+
+def _tsne(rows: "Plane", seed: int) -> "Plane":
+    from sklearn.manifold import TSNE  # type: ignore[import-untyped]
+
+    start = np.zeros((len(rows), 2), dtype=np.float32)
+    start[:, : min(2, rows.shape[1])] = rows[:, :2]
+    start *= 1e-4 / max(float(start.std(axis=0).max()), 1e-12)  # as small as scikit-learn's own start
+    perplexity = min(30.0, (len(rows) - 1) / 3)
+    found: Plane = TSNE(2, perplexity=perplexity, init=start, random_state=seed).fit_transform(rows)
+    return found

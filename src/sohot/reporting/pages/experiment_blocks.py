@@ -1,7 +1,7 @@
 """The tables and plots of an experiment's report."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...experiments.cell import Cell
 from ...experiments.result import Curve, DoneCell
@@ -17,9 +17,11 @@ from ..tables.result_table import (
 )
 from . import plots
 from .blocks import Block, Entry, Number, Plot, Points, Section, Table, Words, number
-from .experiment_folder import Experiment
 from .plots import confusion_plot
 from .words import count
+
+if TYPE_CHECKING:
+    from .experiment_page import Experiment
 
 _MOST_LINES = 8
 _DIFFERENCE = ("points", "from", "to", "verdict", "p (t)", "p (Wilcoxon)", "splits", "won / tied / lost")
@@ -105,7 +107,7 @@ def _verdict(one: PairedDifference) -> str:
     return "better" if one.mean > 0 else "worse"
 
 
-def choice_sections(experiment: Experiment) -> list[Section]:
+def choice_sections(experiment: "Experiment") -> list[Section]:
     """Show what was chosen for each cell, if anything was."""
     rows: list[list[Entry]] = []
     for cell, result in experiment.done:
@@ -124,7 +126,7 @@ def _cell_entries(cell: Cell, settings: Mapping[str, Any]) -> list[Entry]:
     return [cell.method, cell.shift, number(cell.split, 0), told]
 
 
-def failure_sections(experiment: Experiment) -> list[Section]:
+def failure_sections(experiment: "Experiment") -> list[Section]:
     """Show the cells that failed, and why."""
     if not experiment.failed:
         return []
@@ -203,7 +205,7 @@ def _wide(lines: Mapping[str, tuple[Sequence[float], Any]]) -> bool:
     return min(every) > 0 and max(every) / min(every) > 30
 
 
-def curve_plots(experiment: Experiment) -> list[Plot]:
+def curve_plots(experiment: "Experiment") -> list[Plot]:
     """Show the losses of one cell of each method: the first that is done."""
     first: dict[str, DoneCell] = {}
     for one in experiment.done:
@@ -231,7 +233,7 @@ def _curve(curve: Curve, part: str) -> tuple[list[float], list[float | None]]:
     return [step for step in curve["step"] if step is not None], curve[part]
 
 
-def zeta_plots(experiment: Experiment) -> list[Plot]:
+def zeta_plots(experiment: "Experiment") -> list[Plot]:
     """Show how the learned class weights are spread, by method."""
     by_method: dict[str, dict[str, list[float]]] = {}
     cells: dict[str, int] = {}
@@ -251,7 +253,7 @@ def zeta_plots(experiment: Experiment) -> list[Plot]:
     ]
 
 
-def mistakes_plot(experiment: Experiment, label: str, method: str) -> Plot | None:
+def mistakes_plot(experiment: "Experiment", label: str, method: str) -> Plot | None:
     """Show who is taken for whom by a method, all its finished cells of the first shift together."""
     shift = next(iter(experiment.table.shifts), None)
     total: list[list[int]] | None = None

@@ -21,8 +21,7 @@ from ...runs.loaded_run import LoadedRun, open_run
 from ...runs.run_data import RunData, digest_names, gather
 from ...training.errors import TrainingError
 from ...training.evaluation import Evaluation
-from ..figures.features import DomainFeatures, write_feature_figures
-from ..projection import project
+from ..figures.features import DomainFeatures, project, write_feature_figures
 from . import plots
 from .blocks import Block, Gallery, Picture, Plot, Section, Side, Words, data_uri
 from .words import count, percent

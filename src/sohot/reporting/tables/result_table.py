@@ -69,13 +69,19 @@ class PublishedAverage:
 
 
 @dataclass(frozen=True)
-class TableRow:
-    """What we found of one method at one value of what is varied; `cells` by shift."""
+class _OwnRow:
+    """One of our methods at one value of what is varied."""
 
     method: str
     label: str
     backbone: str
     values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TableRow(_OwnRow):
+    """What we found of one method; `cells` by shift."""
+
     cells: dict[str, ShiftAccuracy]
     average: AverageAccuracy
 
@@ -94,13 +100,9 @@ class PublishedTableRow:
 
 
 @dataclass(frozen=True)
-class DifferenceRow:
+class DifferenceRow(_OwnRow):
     """A method less the baseline: by shift (over splits), on average (the shifts averaged first), over all pairs."""
 
-    method: str
-    label: str
-    backbone: str
-    values: dict[str, Any]
     cells: dict[str, PairedDifference | None]
     average: PairedDifference | None
     pairs: PairedDifference

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from sohot.experiments import METHODS
+from sohot.demo import METHODS
 from sohot.experiments.digit_splits import DigitSplit, draw_split
 from sohot.experiments.digit_training import STEPS, fit_digits, settings_for
 from sohot.methods import FitSettings, method

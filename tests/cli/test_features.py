@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from command_line import Domains, Ended
 
-from sohot.heads.feature_set import read_features
+from sohot.runs.feature_set import read_features
 
 QUICK = ("--backbone", "small-cnn", "--image-size", "16", "--device", "cpu", "--quiet")
 

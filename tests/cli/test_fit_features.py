@@ -10,8 +10,8 @@ from command_line import Ended
 from two_domains import two_domains
 
 from sohot import SoHoTClassifier
-from sohot.heads.feature_set import FeatureSet, write_features
 from sohot.methods import OTHER_NAMES
+from sohot.runs.feature_set import FeatureSet, write_features
 
 DATA = two_domains(shots=8)
 NAMES = ("bike", "mug", "=pen")

@@ -1,6 +1,6 @@
 import torch
 
-from sohot.experiments.demo import METHODS
+from sohot.demo import METHODS
 from sohot.experiments.digit_splits import draw_split
 from sohot.experiments.digit_training import fit_digits, new_model, settings_for
 from sohot.methods import OTHER_NAMES

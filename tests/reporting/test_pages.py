@@ -11,7 +11,7 @@ import pytest
 from made_up_results import EVIL_CLASS, EVIL_ERROR, EVIL_FILE, make_experiment, make_run, result
 from PIL import Image
 
-from sohot.experiments import run_demo
+from sohot.demo import run_demo
 from sohot.experiments.cell import Cell
 from sohot.experiments.result import ChosenSettings
 from sohot.experiments.store import Store

@@ -169,7 +169,7 @@ def demo(
 
         sohot demo --out sohot-demo
     """
-    from ..experiments.demo import DemoProgress, describe, run_demo
+    from ..demo import DemoProgress, describe, run_demo
 
     def tell(progress: DemoProgress) -> None:
         say(

@@ -4,14 +4,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from ..heads.extraction import extract, find_domains
-from ..heads.feature_set import FeatureSet, read_features, split_features, write_features
+from .._device import choose_device
 from ..methods.options import convert
 from ..methods.settings import HeadSettings
-from ..networks.device import choose_device
 from ..networks.registry import create_backbone, find_builder
 from ..runs.auto import AUTO
+from ..runs.feature_extraction import extract, find_domains
 from ..runs.feature_run import fit_features, require_new_folder
+from ..runs.feature_set import FeatureSet, read_features, split_features, write_features
 from ..runs.predictions import require_writable
 from ..training.randomness import reproducible
 from .output import bar, percent, print_accuracy, print_json, print_text, results_only, say, say_left_out

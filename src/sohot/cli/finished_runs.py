@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .._device import choose_device
 from ..data.names import printable
-from ..networks.device import choose_device
 from ..reporting.pages import kind_of, write_report
 from ..runs.loaded_run import LoadedRun, export_run, images_for, open_run
 from ..runs.predictions import Prediction, classify, find_images, predictions_csv, require_writable, write_predictions

@@ -1,13 +1,13 @@
-"""Experiments: grids of trainings, what computes and keeps them, and the demo."""
+"""Experiments: grids of trainings, and what computes and keeps them."""
 
 from typing import TYPE_CHECKING
 
 from .._lazy import lazy_parts
 
 if TYPE_CHECKING:
-    from .demo import METHODS as METHODS
-    from .demo import DemoProgress as DemoProgress
-    from .demo import describe as describe
-    from .demo import run_demo as run_demo
+    from .grid import Grid as Grid
+    from .grid import read_grid as read_grid
+    from .grid_run import plan_grid as plan_grid
+    from .grid_run import run_grid as run_grid
 else:
     __getattr__, __dir__, __all__ = lazy_parts(__name__)

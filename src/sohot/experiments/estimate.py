@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from .._device import choose_device
 from ..data.labelled import LabelledImages
 from ..heads.fit import fit_stack
 from ..heads.problem import FeatureProblem
 from ..methods.settings import FitSettings
-from ..networks.device import choose_device
 from ..networks.trunk_cache import output_bytes
 from ..networks.two_streams import TwoStreams
 from ..runs.config import RunConfig

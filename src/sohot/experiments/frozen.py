@@ -8,6 +8,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
 from ..data.protocols.cross_validation import few_shot_folds
 from ..data.protocols.split import Split
@@ -15,7 +16,6 @@ from ..heads.fit import fit_stack
 from ..heads.problem import FeatureProblem
 from ..heads.result import StackedFit
 from ..methods.settings import HeadSettings
-from ..networks.device import choose_device
 from ..runs.trunk_folder import TrunkFolder
 from ..selection.candidates import Candidate
 from ..selection.choice import AllFailed, CandidateScore, FoldScore, choose, tabulate

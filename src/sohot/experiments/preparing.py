@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
 from ..data.protocols.split import Split
 from ..methods.registry import method
-from ..networks.device import choose_device
 from ..runs.building import OPTIONS, START, build_model
 from ..runs.trunk_folder import TrunkFolder, fill_folders
 from ..runs.trunk_store import TrunkStore

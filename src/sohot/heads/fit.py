@@ -6,8 +6,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from .._device import choose_device
 from ..methods.settings import HeadSettings
-from ..networks.device import choose_device
 from .layout import lay_out
 from .network import Shape, first_values
 from .objective import ZETA, Losses, StackedObjective, zeta_shape

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from .. import __version__
+from .._device import one_thread
 from ..functional.distance import explicit_cost, gram_cost, scatter_distance
-from ..networks.device import one_thread
 from .pages import plots
 from .pages.blocks import Block, Fact, Gallery, Listing, Number, Page, Pairs, Plot, Section, Side, Table, embed_figures
 from .pages.words import pairs_of

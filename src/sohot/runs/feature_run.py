@@ -11,10 +11,10 @@ import torch
 from .._files import write_json
 from ..heads.classifier import SoHoTClassifier
 from ..heads.cv import SoHoTClassifierCV
-from ..heads.feature_set import FeatureSet, FeatureSplit
 from ..training.evaluation import evaluate
 from .auto import AUTO
 from .description import REPORT
+from .feature_set import FeatureSet, FeatureSplit
 from .predictions import Prediction, write_predictions
 
 MODEL, PREDICTIONS = "model.safetensors", "predictions.csv"

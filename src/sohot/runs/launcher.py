@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 
+from .._device import choose_device
 from .._files import write_toml
 from ..functional.plain_checks import check_choice
 from ..methods.options import flag
 from ..methods.settings import STRATEGIES
-from ..networks.device import choose_device
 from ..training.errors import ENDING, RanksFailed
 from ..training.run_files import checkpoint_folders
 from .config import RunConfig

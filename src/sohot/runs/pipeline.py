@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
+from .._device import choose_device
 from .._files import write_json, write_toml
 from ..data.labelled import Progress
 from ..methods.settings import FitSettings
-from ..networks.device import choose_device
 from ..networks.registry import find_builder
 from ..networks.two_streams import TwoStreams
 from ..selection.choice import Choice

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .._device import choose_device
 from ..data.image_batches import ImageInputs
 from ..data.labelled import LabelledImages, Progress
 from ..methods.settings import FitSettings
-from ..networks.device import choose_device
 from ..networks.two_streams import TwoStreams
 from ..selection.choice import FoldScore
 from ..selection.folds import Fold

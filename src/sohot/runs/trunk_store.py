@@ -13,11 +13,11 @@ import psutil
 import torch
 from torch import Tensor
 
+from .._device import choose_device
 from ..data.augment import AugmentedImages
 from ..data.image_batches import ImageInputs, iter_batches
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
-from ..networks.device import choose_device
 from ..networks.trunk_cache import cache_trunk, open_cache, output_bytes, trunk_key
 from ..networks.two_streams import TwoStreams
 from ..training.inputs import Inputs, TensorInputs

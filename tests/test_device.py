@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sohot.networks.device import choose_device
+from sohot._device import choose_device
 
 
 @pytest.mark.parametrize(

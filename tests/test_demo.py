@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from sohot.experiments import METHODS, DemoProgress, describe, run_demo
+from sohot.demo import METHODS, DemoProgress, describe, run_demo
 from sohot.experiments.demo_result import DemoResult, DemoSettings, SplitAccuracies, read_demo
 from sohot.experiments.digit_splits import content_hash, draw_split
 from sohot.methods import OTHER_NAMES, method

@@ -9,9 +9,9 @@ import torch
 from command_line import make_domains
 
 from sohot.data import load_batch, scan_folder, take_shots
-from sohot.heads.extraction import extract, find_domains
-from sohot.heads.feature_set import FeatureSet, read_features, split_features, with_classes, write_features
 from sohot.networks import create_backbone
+from sohot.runs.feature_extraction import extract, find_domains
+from sohot.runs.feature_set import FeatureSet, read_features, split_features, with_classes, write_features
 
 
 def some_features(rows: int = 12, seed: int = 0, domain: str = "photos") -> FeatureSet:

@@ -1,0 +1,178 @@
+"""The demo: from printed to handwritten digits, with and without alignment, in about a minute, without a download."""
+
+import shlex
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from ._device import one_thread
+from .experiments.demo_result import DemoResult, SplitAccuracies, save_demo
+from .experiments.digit_splits import SHOTS, draw_split
+from .experiments.digit_training import STEPS, fit_digits, new_model, settings_for
+from .experiments.grid import BASELINE
+from .functional.plain_checks import check_count
+from .methods.registry import method
+from .reporting.figures.demo import draw_pictures
+from .reporting.pages.words import count
+from .reporting.statistics import paired_difference
+from .training.training_run import FitResult
+
+METHODS = ("s", "t", "s+t", "m", "means", "so", "so+zeta", "so+to+fo+zeta")
+"""The methods the demo compares unless it is told others; it has settings for those of `OTHER_NAMES` too."""
+
+
+class DemoProgress(NamedTuple):
+    """One more network is trained and tested."""
+
+    done: int
+    """Networks so far."""
+    total: int
+    """Networks in all."""
+    split: int
+    """Number of the split, from 0."""
+    method: str
+    accuracy: float
+    """On the test images, in per cent."""
+
+
+def run_demo(
+    out: str | PathLike[str],
+    *,
+    splits: int = 3,
+    seed: int = 0,
+    methods: Sequence[str] | None = None,
+    on_progress: Callable[[DemoProgress], None] | None = None,
+    steps: int = STEPS,
+) -> DemoResult:
+    """Train every method on every split, test on handwritten digits not seen in training, and draw pictures.
+
+    Args:
+        out: Folder for the pictures and demo.json, the result to make a report of; made if it is not there.
+        splits: Number of random splits.
+        seed: Seed of the splits and of the networks.
+        methods: Names of the methods, see `sohot.training.method`; None for those of `METHODS`.
+        on_progress: Called after each network with a `DemoProgress`.
+        steps: Number of training steps of each network.
+
+    Returns:
+        Accuracies by method, the seconds spent, and the paths of the pictures.
+    """
+    began = time.perf_counter()
+    names = _check_methods(METHODS if methods is None else methods)
+    for value, name, lowest in ((splits, "splits", 1), (seed, "seed", 0), (steps, "steps", 1)):
+        check_count(value, name, lowest)
+    folder = _make_folder(Path(out))
+    accuracies: dict[str, list[float]] = {name: [] for name in names}
+    shown: dict[str, FitResult] = {}  # the networks of the first split, for the pictures
+    with one_thread():
+        for split in range(splits):
+            data = draw_split(split, seed=seed)
+            for name in names:
+                accuracy, result = fit_digits(data, settings_for(name, steps=steps, seed=seed + split))
+                accuracies[name].append(accuracy)
+                if split == 0:
+                    shown[name] = result
+                if on_progress is not None:
+                    done = sum(map(len, accuracies.values()))
+                    on_progress(DemoProgress(done, splits * len(names), split, name, accuracy))
+        pictures = draw_pictures(folder, draw_split(0, seed=seed), new_model(seed), shown)
+    methods_found = {name: SplitAccuracies.of(values) for name, values in accuracies.items()}
+    found = DemoResult(methods_found, time.perf_counter() - began, [str(file) for file in pictures])
+    save_demo(folder, found, shown, seed=seed, steps=steps)
+    return found
+
+
+def _check_methods(methods: Sequence[str]) -> list[str]:
+    """Bring the names of methods into one spelling."""
+    if isinstance(methods, str):
+        raise TypeError(f"methods must be a list of names, got the string {methods!r}")
+    names = [method(name).name for name in methods]
+    if not names:
+        raise ValueError("methods is empty: name at least one")
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"methods names {', '.join(repeated)} more than once")
+    return names
+
+
+def _make_folder(folder: Path) -> Path:
+    """Make the folder for the pictures before anything is trained: no minute is lost on a folder that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(f"out must be a folder, but {folder} is a file") from None
+    except OSError as error:
+        raise type(error)(f"out cannot be made: {folder}: {error.strerror or error}") from None
+    return folder
+
+
+_NEXT = """\
+What to try next:
+  your own images, a folder per class:  sohot fit --source DIR --target DIR --shots 3 --out RUN
+  these figures for a program:          sohot demo --json
+  these figures as a page to read:      sohot report {folder}
+  the loss in your own training loop:
+      from sohot import ScatterAlignment
+      align = ScatterAlignment(num_classes=10, sigma1=0.1, sigma2=0.1, feature_scale="initial")
+      loss = loss + align(source_features, source_labels, target_features, target_labels)"""
+
+
+def describe(result: DemoResult) -> str:
+    """Say the result of `run_demo` in words.
+
+    Args:
+        result: What `run_demo` returned.
+
+    Returns:
+        The table (mean ± standard deviation; the difference to s+t, split by split, with the p of a paired t-test), the
+        pictures, and what to try next; several lines, without a newline at the end.
+
+    Example:
+        >>> methods = {"s+t": SplitAccuracies.of([80.0, 82.0]), "so": SplitAccuracies.of([83.0, 88.0])}
+        >>> print(describe(DemoResult(methods, seconds=9.0, pictures=[])).split("What to try next")[0].rstrip())
+        From printed to handwritten digits: 3 labels per class, 2 splits, 9 s.
+        Accuracy in % on handwritten digits not seen in training:
+        <BLANKLINE>
+          method                                       mean ± std   difference to s+t
+          s+t            both, no alignment            81.0 ± 1.0
+          so             both, class scatters aligned  85.5 ± 2.5   +4.5 ± 1.5, better in 2 of 2 splits, p 0.205
+    """
+    methods = result.methods
+    labels = {name: method(name).label for name in methods}
+    names, meanings = max(13, *map(len, methods)), max(map(len, labels.values()))
+    spent = f"{count(result.splits, 'split')}, {result.seconds:.0f} s"
+    lines = [
+        f"From printed to handwritten digits: {SHOTS} labels per class, {spent}.",
+        "Accuracy in % on handwritten digits not seen in training:",
+        "",
+        f"  {'method':<{names}}  {'':<{meanings}}  mean ± std"
+        + (f"   difference to {BASELINE}" if BASELINE in methods else ""),
+    ]
+    for name, values in methods.items():
+        cells = f"  {name:<{names}}  {labels[name]:<{meanings}}  {values.mean:4.1f} ± {values.std:3.1f}"
+        lines.append(f"{cells}   {_difference(name, methods)}".rstrip())
+    if result.pictures:
+        lines += ["", "Pictures:", *(f"  {file}" for file in result.pictures)]
+    folder = Path(result.pictures[0]).parent if result.pictures else "FOLDER"
+    return "\n".join([*lines, "", _NEXT.format(folder=shlex.quote(str(folder)))])
+
+
+def _difference(name: str, methods: Mapping[str, SplitAccuracies]) -> str:
+    """Compare a method with the baseline split by split: both have the same images and the same first weights."""
+    if name == BASELINE or BASELINE not in methods:
+        return ""
+    mine, its = (methods[one].splits for one in (name, BASELINE))
+    spread = statistics.pstdev(one - other for one, other in zip(mine, its, strict=True))
+    found = paired_difference(dict(enumerate(mine)), dict(enumerate(its)))
+    assert found is not None  # there is a split
+    words = f"{found.mean:+.1f} ± {spread:.1f}, better in {found.wins} of {count(found.pairs, 'split')}"
+    return f"{words}{_chance(found.p_t)}"
+
+
+def _chance(p: float | None) -> str:
+    """Give the p of the paired t-test; nothing where one split, or equal differences, leave nothing to judge by."""
+    if p is None:
+        return ""
+    return ", p < 0.001" if p < 0.001 else f", p {p:.3f}"

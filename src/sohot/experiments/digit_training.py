@@ -45,6 +45,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "l2-sp": {"lr": 1e-2, "l2_sp": 0.01},
     "lp-ft": {"lr": 1e-2, "head_first": 0.1},
 }
+_UNTUNED: dict[str, Any] = {"lr": 3e-3}  # for a method that nobody has chosen settings for here
 _ALIGNED: dict[str, Any] = {"lr": 3e-3, "feature_scale": "initial"}
 SIGMA = 1e-3
 """Weight of the means and of the scatters of order 2.
@@ -71,7 +72,7 @@ def settings_for(name: str, sigma: float = SIGMA, **changes: Any) -> FitSettings
     """
     known = method(name)
     if not known.aligns:
-        return FitSettings(**{"method": name, **_COMMON, **_OWN[known.name], **changes})
+        return FitSettings(**{"method": name, **_COMMON, **_OWN.get(known.name, _UNTUNED), **changes})
     sigmas = {"sigma1": tuple(sigma / 100 ** (order - 2) for order in known.orders), "sigma2": sigma}
     return FitSettings(**{"method": name, **_COMMON, **_ALIGNED, **sigmas, **changes})
 

@@ -142,7 +142,7 @@ def test_a_loop_of_links_ends(sohot, domains, tmp_path):
         (("--from-scratch", "--weights", "file"), "exclude each other"),
         (("--config", "nowhere.toml"), "nowhere.toml"),
         (("--nonsense",), "No such option: --nonsense"),
-        (("--device", "tpu"), "--device tpu"),
+        (("--device", "tpu"), "--device must be one of 'auto', 'cpu', 'cuda', 'mps', got 'tpu'"),
     ],
 )
 def test_wrong_options(sohot, domains, tmp_path, options, words):

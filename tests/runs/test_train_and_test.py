@@ -23,7 +23,7 @@ def data(tmp_path):
 
 def config(**more):
     values = {"method": "so", "backbone": "small-cnn", "image_size": 16, "trains": "paper", "steps": 3}
-    return RunConfig(**{**values, "device": "cpu", "workers": 0, **more})
+    return RunConfig(**{**values, "device": "cpu", "read_threads": 0, **more})
 
 
 def weights(trained):

@@ -55,7 +55,7 @@ CASES = {
         RandomRows(23, 8),
     ),
     "m": (small, {"method": "m", "feature_scale": "unit"}, RandomRows(23, 8)),
-    "means": (small, {"method": "means", "sigma2": 0.5}, RandomRows(23, 8)),
+    "means": (small, {"method": "means", "sigma2": 0.5, "precision": "64-true"}, RandomRows(23, 8)),
     "s+t": (lambda: small(heads="coupled"), {"method": "s+t", "coupling": 0.5, "head_decay": 0.1}, None),
     "separate": (
         lambda: two_streams(streams="separate", heads="coupled", norm_bound=0.7),

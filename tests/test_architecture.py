@@ -31,6 +31,7 @@ BELOW["cli"] = set(BELOW)
 
 Modules beside the packages are tools that all may use (`_files`, `_device`, …), or use all (`demo`)."""
 
+
 class Import(NamedTuple):
     """One module names another one, while it is itself imported (early) or later, in a function or for types."""
 

@@ -41,7 +41,7 @@ def test_a_candidate_that_failed_is_never_chosen():
 
 
 def test_if_all_fail_the_first_is_told():
-    with pytest.raises(AllFailed, match="each of the 2 candidates failed, the first so: too far"):
+    with pytest.raises(AllFailed, match="all 2 candidates failed; the first failure: too far"):
         choose([score("a", (0, 0, 0), "too far"), score("b", (0, 0, 0), "too near")], {})
 
 

@@ -131,7 +131,7 @@ def test_failed_settings_count_but_are_not_chosen(tmp_path):
 
 
 def test_if_all_fail_it_says_why(tmp_path):
-    with pytest.raises(AllFailed, match=r"^each of the 3 settings that were tried failed, the first so: the score is"):
+    with pytest.raises(AllFailed, match=r"^all 3 settings tried have failed; the first failure: the score is"):
         run(lambda _: math.nan, {"x": [1, 2, 3]}, tmp_path)
 
 
@@ -159,7 +159,7 @@ def test_a_damaged_file_is_named(tmp_path):
     run(wide_score, WIDE, tmp_path, trials=2)
     (file,) = tmp_path.glob("*.journal")
     file.write_bytes(b"nonsense\n" * 3)
-    with pytest.raises(ValueError, match=f"^{file} is damaged .*: remove it to select anew$"):
+    with pytest.raises(ValueError, match=f"^{file} is damaged .*: delete it to restart the selection$"):
         run(wide_score, WIDE, tmp_path, trials=2)
 
 
@@ -237,12 +237,12 @@ def test_combinations_are_listed_up_to_a_limit():
 @pytest.mark.parametrize(
     ("space", "sentence"),
     [
-        ({}, "the space of settings is empty"),
-        ([1], "the space of settings must be a table by name"),
+        ({}, "the search space is empty"),
+        ([1], "the search space must be a table that maps names to choices or ranges"),
         ({"a": []}, "a: the list of choices is empty"),
         ({"a": "abc"}, "a: give a list of choices or a range"),
         ({"a": 3}, "a: give a list of choices or a range"),
-        ({"a": [1, 1]}, "a: 1 is among the choices twice"),
+        ({"a": [1, 1]}, "a: the choices list 1 twice"),
         ({"a": [math.nan]}, "a: JSON cannot hold the choice nan"),
         ({"a": [object]}, "a: JSON cannot hold the choice <class 'object'>"),
         ({"a": {"low": 1}}, "a: high must be a number, got None"),
@@ -262,9 +262,9 @@ def test_bad_spaces_are_refused(space, sentence):
 
 
 def test_a_default_must_lie_in_its_range():
-    with pytest.raises(ValueError, match=r"^a: its default 5 must be in the range that is searched, 0 to 1$"):
+    with pytest.raises(ValueError, match=r"^a: the default 5 must lie in the search range, 0 to 1$"):
         parse_space({"a": {"low": 0, "high": 1}}, {"a": 5})
-    with pytest.raises(ValueError, match=r"^a: its default 1.5 must be in .* 0 to 3 in whole numbers$"):
+    with pytest.raises(ValueError, match=r"^a: the default 1.5 must lie in .* 0 to 3, and be a whole number$"):
         parse_space({"a": {"low": 0, "high": 3, "int": True}}, {"a": 1.5})
     assert parse_space({"a": [1.0, 2.0]}, {"a": 2}) == parse_space({"a": [2.0, 1.0]})
     with pytest.raises(ValueError, match=r"^a: JSON cannot hold the choice"):

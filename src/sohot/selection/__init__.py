@@ -1,4 +1,4 @@
-"""Choosing settings by held-out labels: folds, candidates, search, and the choice with its reason."""
+"""Select settings on held-out labels: folds, candidates, search, and the choice with its reason."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Candidates: settings to choose among, each once and in the order in which equals are preferred."""
+"""Candidates: the settings to choose from, without duplicates, in the order that breaks ties."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ Settings = TypeVar("Settings")
 
 @dataclass(frozen=True)
 class Candidate(Generic[Settings]):
-    """Something to try.
+    """One candidate.
 
     Attributes:
         name: Its name in tables.
-        options: The options that make it what it is.
-        settings: All that it is trained with.
+        options: The options that distinguish it.
+        settings: All settings it is trained with.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Candidate(Generic[Settings]):
 
 
 def every_combination(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """List every combination of the values of some options, those of the last option changing fastest.
+    """List every combination of the option values; the last option changes fastest.
 
     >>> every_combination({"sigma1": [0.1, 1.0], "sigma2": [0.1]})
     [{'sigma1': 0.1, 'sigma2': 0.1}, {'sigma1': 1.0, 'sigma2': 0.1}]
@@ -36,7 +36,7 @@ def every_combination(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any
 
 
 def relevant(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what a method does not look at when it trains on features.
+    """Drop the options that a method ignores when it trains on features.
 
     >>> relevant("s+t", {"method": "s+t", "sigma1": 0.1})
     {'method': 's+t'}
@@ -55,7 +55,7 @@ def name_options(options: Mapping[str, Any]) -> str:
 
 
 def distinct(candidates: Iterable[Candidate[Settings]]) -> list[Candidate[Settings]]:
-    """Keep the first of candidates that train with equal settings.
+    """Keep the first of all candidates with equal settings.
 
     >>> [one.name for one in distinct([Candidate("a", {}, 1), Candidate("b", {}, 2), Candidate("c", {}, 1)])]
     ['a', 'b']
@@ -68,7 +68,7 @@ def distinct(candidates: Iterable[Candidate[Settings]]) -> list[Candidate[Settin
 
 
 def simplicity(settings: HeadSettings) -> tuple[float, ...]:
-    """Give the order in which equals are preferred: nothing aligned, baselines, whole domains, fewer orders, …."""
+    """Return the key that breaks ties: no alignment first, then baselines, whole domains, fewer orders, …."""
     method = settings.resolved_method()
     return (
         method.aligns,

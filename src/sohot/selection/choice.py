@@ -1,4 +1,4 @@
-"""How candidates did on held-out rows, which of them is chosen, and why."""
+"""How candidates scored on held-out rows, which one is chosen, and why."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ from ..functional.shares import share_error
 
 
 class AllFailed(RuntimeError):  # noqa: N818 - it names what happened
-    """There is nothing to choose: each candidate failed."""
+    """Every candidate failed, so there is nothing to choose."""
 
 
 @dataclass(frozen=True)
 class FoldScore:
-    """How a candidate did on one fold.
+    """The score of a candidate on one fold.
 
     Attributes:
-        right: Held-out rows that it named rightly.
-        held: Held-out rows.
-        failure: Why it could not be trained; None if it was.
+        right: Number of held-out rows classified correctly.
+        held: Number of held-out rows.
+        failure: Why training failed; None if it succeeded.
     """
 
     right: int
@@ -28,17 +28,17 @@ class FoldScore:
 
     @property
     def accuracy(self) -> float:
-        """Share of the held-out rows named rightly; NaN if it failed."""
+        """Share of held-out rows classified correctly; NaN if training failed."""
         return self.right / self.held if self.failure is None else float("nan")
 
 
 @dataclass(frozen=True)
 class CandidateScore:
-    """How a candidate did on all folds.
+    """The score of a candidate on all folds.
 
     Attributes:
         name: The candidate.
-        folds: Its folds, in their order; a candidate that failed need not have been tried on those that follow.
+        folds: Its scores, in fold order; after a failure the remaining folds may be missing.
     """
 
     name: str
@@ -46,42 +46,42 @@ class CandidateScore:
 
     @property
     def right(self) -> int:
-        """Held-out rows named rightly, of all folds."""
+        """Number of held-out rows classified correctly, over all folds."""
         return sum(fold.right for fold in self.folds)
 
     @property
     def held(self) -> int:
-        """Held-out rows of all folds."""
+        """Number of held-out rows, over all folds."""
         return sum(fold.held for fold in self.folds)
 
     @property
     def failure(self) -> str | None:
-        """Why it could not be trained on a fold; None if it was on all."""
+        """Why training failed on a fold; None if it succeeded on all."""
         return next((fold.failure for fold in self.folds if fold.failure is not None), None)
 
     @property
     def accuracy(self) -> float | None:
-        """Share of the held-out rows named rightly, each row counted once; None if it failed."""
+        """Share of held-out rows classified correctly, each row counted once; None if training failed."""
         return None if self.failure is not None else self.right / self.held
 
     @property
     def standard_error(self) -> float | None:
-        """Standard error of that share; None if it failed."""
+        """Standard error of that share; None if training failed."""
         return None if self.failure is not None else share_error(self.right, self.held)
 
     @property
     def mean_of_folds(self) -> float:
-        """Mean accuracy of the folds, each fold counted once; −∞ if it failed."""
+        """Mean accuracy over the folds, each fold counted once; −∞ if training failed."""
         if self.failure is not None:
             return float("-inf")
         mean = 0.0
-        for fold in self.folds:  # not by `sum`, which rounds otherwise from Python 3.12 on
+        for fold in self.folds:  # not `sum`, which rounds differently since Python 3.12
             mean += fold.accuracy / len(self.folds)
         return mean
 
 
 def tabulate(names: Iterable[str], folds: int, scores: Iterable[FoldScore]) -> list[CandidateScore]:
-    """Sort scores that come candidate by candidate, and fold by fold for each.
+    """Group scores that arrive candidate by candidate and, for each, fold by fold.
 
     >>> tabulate(["s+t", "so"], 2, [FoldScore(right, 4) for right in (1, 2, 3, 4)])[1].accuracy
     0.875
@@ -91,12 +91,12 @@ def tabulate(names: Iterable[str], folds: int, scores: Iterable[FoldScore]) -> l
 
 
 def score_each(names: Iterable[str], folds: int, score: Callable[[str, int], FoldScore]) -> list[CandidateScore]:
-    """Score candidates one by one; one that fails on a fold is not tried on the others.
+    """Score candidates one by one; a candidate that fails on a fold skips the remaining folds.
 
     Args:
         names: The candidates.
         folds: Number of folds.
-        score: Gives the score of a candidate, by name, on a fold, by number.
+        score: Returns the score of a candidate (by name) on a fold (by number).
     """
     found = []
     for name in names:
@@ -112,8 +112,8 @@ class Choice:
     """The outcome of a selection.
 
     Attributes:
-        place: Place of the chosen candidate in the list.
-        scores: All candidates, in the order of the list.
+        place: Index of the chosen candidate.
+        scores: The scores of all candidates, in list order.
         options: The options in which the candidates differ, by candidate.
     """
 
@@ -123,20 +123,20 @@ class Choice:
 
     @property
     def best(self) -> CandidateScore:
-        """The score of the chosen one."""
+        """Score of the chosen candidate."""
         return self.scores[self.place]
 
     @property
     def chosen(self) -> str:
-        """Name of the chosen one."""
+        """Name of the chosen candidate."""
         return self.best.name
 
     def reason(self, unit: str = "images", *, brief: bool = False) -> str:
-        """Say why it was chosen, and how clearly.
+        """Explain why it was chosen, and by what margin.
 
         Args:
             unit: What was held out.
-            brief: Leave out what the others got, for long lists that begin with the simplest.
+            brief: Omit the scores of the others, for long lists that start with the simplest.
         """
         best = self.best
         accuracy, error = best.accuracy or 0.0, best.standard_error or 0.0
@@ -156,7 +156,7 @@ class Choice:
         return text
 
     def as_json(self) -> dict[str, Any]:
-        """Give everything as JSON holds it."""
+        """Return everything in a form that JSON can hold."""
         return {
             "chosen": self.chosen,
             "reason": self.reason(),
@@ -183,12 +183,12 @@ def choose(
     *,
     by: Callable[[CandidateScore], float] = lambda score: score.right,
 ) -> Choice:
-    """Choose the candidate with the most held-out rows right; the first of those that have exactly as many.
+    """Choose the candidate with the most correct held-out rows; of equal candidates, the first.
 
     Args:
-        scores: The candidates, in the order of the list, all tested on the same rows.
+        scores: The candidates, in list order, all tested on the same rows.
         options: The options in which the candidates differ, by candidate.
-        by: What is compared in place of the rows that are right.
+        by: The value to compare instead of the number of correct rows.
 
     Raises:
         AllFailed: Every candidate failed.
@@ -204,7 +204,7 @@ def choose(
     """
     whole = [place for place, score in enumerate(scores) if score.failure is None]
     if not whole:
-        raise AllFailed(f"each of the {len(scores)} candidates failed, the first so: {scores[0].failure}")
+        raise AllFailed(f"all {len(scores)} candidates failed; the first failure: {scores[0].failure}")
     best = max(whole, key=lambda place: by(scores[place]))  # the first of equals
     return Choice(best, tuple(scores), options or {})
 

@@ -1,4 +1,4 @@
-"""Folds: every labelled row is held back once, while the others train."""
+"""Folds: each labelled row is held out once while the others train."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from ..functional.plain_checks import check_count
 
 MOST_FOLDS = 5
-"""Folds of a selection, however many labelled rows a class has."""
+"""Most folds of a selection, however many labelled rows a class has."""
 
 
 class TooFewShots(ValueError):  # noqa: N818 - it names what is the matter
@@ -14,7 +14,7 @@ class TooFewShots(ValueError):  # noqa: N818 - it names what is the matter
 
 
 class Fold(NamedTuple):
-    """Numbers of the rows that train, and of those that are held back."""
+    """Indices of the training rows and of the held-out rows."""
 
     train: list[int]
     held: list[int]
@@ -28,21 +28,21 @@ def deal(
     order: Callable[[list[int]], Any] | None = None,
     unit: str = "rows",
 ) -> list[Fold]:
-    """Deal the rows of each class to the folds in which they are held back.
+    """Assign the rows of each class to the folds that hold them out.
 
-    With 3 rows per class there are 3 folds, and each holds one row of every class back. Rows of a class with the same
-    key show the same and stay together. A class of one shot trains in every fold and is held back in none.
+    With 3 rows per class there are 3 folds, each holding out one row of every class. Rows of a class with equal keys
+    show the same content and form one shot. A class with one shot trains in every fold and is never held out.
 
     Args:
         labels: Class of each row.
         keys: What each row shows.
-        folds: How many; None for as many as the largest class has shots. There are never more than that.
-        order: Sort key of a shot, the rows that stay together; None to deal shots by their first rows.
+        folds: Number of folds; None for the number of shots of the largest class, which is also the maximum.
+        order: Sort key of a shot (the numbers of its rows); None to sort shots by their first rows.
         unit: What a row is, for error messages.
 
     Raises:
         TooFewShots: No class has two shots.
-        ValueError: Fewer than two folds are asked for.
+        ValueError: `folds` is less than two.
 
     Example:
         >>> [fold.held for fold in deal([0, 0, 1, 1, 2], range(5))]
@@ -54,7 +54,7 @@ def deal(
         together.setdefault(label, {}).setdefault(key, []).append(row)
     most = max(map(len, together.values()), default=0)
     if most < 2:
-        raise TooFewShots(f"no class has two labelled target {unit}: one to train and one to validate are needed")
+        raise TooFewShots(f"no class has two labelled target {unit}: selection needs one to train and one to validate")
     held: list[set[int]] = [set() for _ in range(most if number is None else min(number, most))]
     for shots in together.values():
         if len(shots) > 1:

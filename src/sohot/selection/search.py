@@ -1,4 +1,4 @@
-"""Choose settings by their score: Optuna proposes, one process or many try, and what was tried outlives them."""
+"""Choose settings by score: Optuna proposes, one or more processes try, and results persist in a file."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -22,9 +22,9 @@ class Chosen:
     """The best setting.
 
     Attributes:
-        settings: The setting, in values that JSON holds.
+        settings: The setting, in values that JSON can hold.
         score: Its score.
-        trials: How many settings were tried, by all processes together.
+        trials: Number of settings tried, over all processes.
     """
 
     settings: dict[str, Any]
@@ -46,26 +46,26 @@ def select(
 ) -> Chosen:
     """Choose the setting with the highest score.
 
-    The default setting is tried first, and of equal scores the earlier wins. A space with no more settings than
-    `trials` is tried as a whole; otherwise Optuna's tree-structured Parzen estimator proposes. Every score is kept in
-    `folder` at once: called again with the same space, name and seed, a selection goes on where it ended. Several
-    processes, on several machines too, may call it at the same time: they share the work and choose the same. A setting
-    whose process died is tried again.
+    The default setting is tried first; of equal scores the earlier wins. A space with at most `trials` settings is
+    tried in full; otherwise Optuna's tree-structured Parzen estimator proposes settings. Each score is saved in
+    `folder` immediately: a call with the same space, name and seed resumes the selection. Several processes, even on
+    several machines, may call it at the same time: they share the work and make the same choice. A setting whose
+    process died is tried again.
 
     Args:
-        score: Gives the score of a setting; higher is better. A setting that raises one of `failures` or scores NaN or
+        score: Scores a setting; higher is better. A setting that raises one of `failures` or scores NaN or
             ±∞ has failed: it counts as tried and is never chosen.
-        space: By setting its choices or its range; see `parse_space`.
-        folder: Where studies are kept; the same for all processes.
-        name: What is selected.
-        trials: How many settings to try, by all processes together.
-        seed: Random seed. A process that works alone tries the same settings again with the same seed.
-        default: The setting that is tried first; see `parse_space`.
-        failures: Errors that mean that a setting has failed; others end the search.
+        space: The choices or range of each setting; see `parse_space`.
+        folder: Folder of the studies; the same for all processes.
+        name: Name of the selection.
+        trials: Number of settings to try, over all processes.
+        seed: Random seed. A process working alone repeats the same settings with the same seed.
+        default: The setting to try first; see `parse_space`.
+        failures: Errors that count as a failed setting; any other ends the search.
         on_trial: Called after each setting that this process tried.
 
     Raises:
-        ValueError: The space, a number or the folder's file is bad.
+        ValueError: The space, a number or the file in the folder is invalid.
         AllFailed: Every setting failed.
 
     Example:
@@ -95,7 +95,7 @@ def _score(
     study: SharedStudy,
     failures: tuple[type[Exception], ...],
 ) -> tuple[float, str | None]:
-    """Give the score of a setting, and why it failed."""
+    """Return the score of a setting, and the reason if it failed."""
     for known in study.tried():
         if known.settings == settings:  # proposals may repeat; scores would too
             return known.score, known.failure
@@ -109,7 +109,7 @@ def _score(
 def _best(tried: list[Tried]) -> Chosen:
     best = max(tried, key=lambda one: (one.score, -one.number))
     if best.failure is not None:
-        raise AllFailed(f"each of the {len(tried)} settings that were tried failed, the first so: {best.failure}")
+        raise AllFailed(f"all {len(tried)} settings tried have failed; the first failure: {best.failure}")
     return Chosen(best.settings, best.score, len(tried))
 
 

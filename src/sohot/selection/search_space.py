@@ -1,4 +1,4 @@
-"""What settings are chosen from: lists of choices, and ranges of numbers."""
+"""Search spaces: lists of choices and ranges of numbers."""
 
 import json
 import math
@@ -13,7 +13,7 @@ _KEYS = ("low", "high", "log", "int")
 
 @dataclass(frozen=True)
 class Choices:
-    """Some values, in no order. They are kept as JSON, for Optuna knows neither lists nor 1 from True.
+    """Unordered values, kept as JSON because Optuna takes no lists and does not distinguish 1 from True.
 
     Attributes:
         texts: The values, as JSON.
@@ -22,17 +22,17 @@ class Choices:
     texts: tuple[str, ...]
 
     def decode(self, text: str) -> Any:
-        """Give the value of a text."""
+        """Decode a text to its value."""
         return json.loads(text)
 
     def including(self, name: str, value: Any) -> "Choices":
-        """Give these choices with the value that is tried first in front."""
+        """Return these choices with the value to try first in front."""
         text = _as_json(name, value)
         first = next((one for one in self.texts if _equal(json.loads(one), json.loads(text))), text)
         return replace(self, texts=(first, *(text for text in self.texts if text != first)))
 
     def first(self) -> str:
-        """Give the choice that is tried first."""
+        """Return the choice to try first."""
         return self.texts[0]
 
     def all(self) -> list[str] | None:
@@ -53,9 +53,9 @@ class Range:
     Attributes:
         low: The smallest.
         high: The largest.
-        log: Whether to spread tries evenly over the logarithm.
-        whole: Whether only whole numbers count.
-        start: What is tried first; None for the middle.
+        log: Whether to sample evenly over the logarithm.
+        whole: Whether to use whole numbers only.
+        start: The number to try first; None for the middle.
     """
 
     low: float
@@ -65,21 +65,21 @@ class Range:
     start: float | None = None
 
     def decode(self, value: Any) -> Any:
-        """Give the number itself."""
+        """Return the number itself."""
         return value
 
     def including(self, name: str, value: Any) -> "Range":
-        """Give this range with the value that is tried first, which must lie in it."""
+        """Return this range with the value to try first, which must lie in it."""
         fits = isinstance(value, (int, float)) and not isinstance(value, bool) and self.low <= value <= self.high
         if not fits or (self.whole and value != int(value)):
             raise ValueError(
-                f"{name}: its default {value!r} must be in the range that is searched, {self.low:g} to {self.high:g}"
-                f"{' in whole numbers' if self.whole else ''}"
+                f"{name}: the default {value!r} must lie in the search range, {self.low:g} to {self.high:g}"
+                f"{', and be a whole number' if self.whole else ''}"
             )
         return replace(self, start=int(value) if self.whole else float(value))
 
     def first(self) -> float:
-        """Give the number that is tried first."""
+        """Return the number to try first."""
         if self.start is not None:
             return self.start
         middle = math.sqrt(self.low * self.high) if self.log else (self.low + self.high) / 2
@@ -102,16 +102,16 @@ Space = dict[str, Choices | Range]
 
 
 def parse_space(table: Mapping[str, Any], default: Mapping[str, Any] | None = None) -> Space:
-    """Read what settings are chosen from.
+    """Parse a search space.
 
     Args:
-        table: By setting a list of choices, or a range `{"low": 0.01, "high": 1.0, "log": true, "int": false}`.
-        default: The setting that is tried first. A choice that is not in its list is added to it. Where a name is
-            missing, the first choice or the middle of the range is taken.
+        table: For each setting a list of choices, or a range `{"low": 0.01, "high": 1.0, "log": true, "int": false}`.
+        default: The setting to try first. A choice missing from its list is added. A missing name defaults to the first
+            choice or the middle of the range.
 
     Raises:
-        ValueError: There is nothing to choose from; the sentence names the setting.
-        TypeError: A part is of the wrong kind.
+        ValueError: There is nothing to choose from; the message names the setting.
+        TypeError: A part has the wrong type.
 
     Example:
         >>> space = parse_space({"orders": [[2], [2, 3, 4]], "sigma1": {"low": 0.01, "high": 1, "log": True}})
@@ -123,9 +123,9 @@ def parse_space(table: Mapping[str, Any], default: Mapping[str, Any] | None = No
         ValueError: sigma1: low must be below high, got 1 and 0.1
     """
     if not isinstance(table, Mapping):
-        raise TypeError(f"the space of settings must be a table by name, got {table!r}")
+        raise TypeError(f"the search space must be a table that maps names to choices or ranges, got {table!r}")
     if not table:
-        raise ValueError("the space of settings is empty: name one at least, with its choices or its range")
+        raise ValueError("the search space is empty: name at least one setting with its choices or its range")
     default = default or {}
     space: Space = {}
     for name, content in table.items():
@@ -135,7 +135,7 @@ def parse_space(table: Mapping[str, Any], default: Mapping[str, Any] | None = No
 
 
 def combinations(space: Space, limit: int) -> list[dict[str, Any]] | None:
-    """List all settings of a space, the default first; None if they are more than `limit` or cannot be listed.
+    """List all settings of a space, the default first; None if there are more than `limit` or they cannot be listed.
 
     >>> combinations(parse_space({"a": [1, 2], "b": [True]}), limit=2)
     [{'a': '1', 'b': 'true'}, {'a': '2', 'b': 'true'}]
@@ -166,7 +166,7 @@ def _read(name: str, content: Any) -> Choices | Range:
         raise ValueError(f"{name}: the list of choices is empty")
     for text in texts:
         if texts.count(text) > 1:
-            raise ValueError(f"{name}: {text} is among the choices twice")
+            raise ValueError(f"{name}: the choices list {text} twice")
     return Choices(tuple(texts))
 
 
@@ -199,5 +199,5 @@ def _as_json(name: str, value: Any) -> str:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Compare values as people do: 1 is 1.0, but not true."""
+    """Compare values as people do: 1 equals 1.0 but not true."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)

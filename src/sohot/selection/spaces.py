@@ -1,4 +1,4 @@
-"""What is chosen among where nobody says: plain data for images and for features, without torch."""
+"""The default search spaces for images and for features: plain data, without torch."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,8 +14,8 @@ AUTO_CANDIDATES: dict[str, dict[str, Any]] = {
     "so": {"method": "so"},
     "ccsa": {"method": "ccsa"},
 }
-"""Candidates of `--method auto` by name, with options of `sohot fit`. The first is preferred among equals: nothing
-aligned comes first, for sometimes that is right."""
+"""Candidates of `--method auto` by name, with options of `sohot fit`. Of equal candidates the first wins: no
+alignment comes first, because sometimes that is best."""
 
 
 def _sigmas(pairs: Iterable[tuple[float, float]], **others: Any) -> list[dict[str, list[Any]]]:
@@ -46,11 +46,11 @@ _SHARES: dict[str, list[Any]] = {"target_weight": [None, 0.5]}
 
 
 def image_space(name: str, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Give what `--select` chooses from by default for a method on images.
+    """Return the default search space of `--select` for a method on images.
 
-    Without alignment the length matters as much as the learning rate does, for nothing else keeps such a network from
-    overfitting; it is never more than what the grid allows. Orders stay those in the method's name. Other methods
-    choose the one number that is their own, as on features.
+    Without alignment the training length matters as much as the learning rate, because nothing else keeps the network
+    from overfitting; it never exceeds what the grid allows. The orders stay those in the method's name. Other methods
+    search their one own number, as on features.
 
     >>> image_space("s+t", {"steps": 100})["steps"], list(image_space("so", {}))
     ([100, 50, 25], ['sigma1', 'sigma2', 'lr'])
@@ -68,7 +68,7 @@ def image_space(name: str, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def feature_space(name: str) -> dict[str, list[Any]]:
-    """Give what `--select` chooses from by default for a method on features: twelve settings, if it uses both domains.
+    """Return the default search space of `--select` on features: twelve settings if the method uses both domains.
 
     >>> feature_space("ccsa")["lr"], feature_space("lp-ft")["head_first"]
     ([0.001, 0.003], [0.25, None, 0.75])

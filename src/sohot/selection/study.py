@@ -1,4 +1,4 @@
-"""A study of Optuna in a file that several processes share, on several machines, and that outlives each of them."""
+"""An Optuna study in a file that processes on several machines share and that outlives each of them."""
 
 import hashlib
 import json
@@ -23,17 +23,17 @@ from .search_space import Space, combinations
 
 HEARTBEAT_SECONDS = 5.0
 TIMEOUT_SECONDS = 60.0
-"""Whoever has given no sign for so long is taken for dead."""
+"""A process without a sign of life for this long counts as dead."""
 
 
 class Pulse:
-    """A file that is touched while a process lives. Ages are told by the file system's clock, for machines' differ.
+    """A file that a process touches while it lives. Ages use the file system's clock, because machines' clocks differ.
 
     Args:
-        beside: The file that processes share; signs of life are put beside it.
+        beside: The file that processes share; signs of life are written next to it.
 
     Attributes:
-        name: Name of the own sign.
+        name: File name of this process's sign.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -55,38 +55,38 @@ class Pulse:
         self._thread = threading.Thread(target=self._beat, name="sohot-pulse", daemon=True)
 
     def start(self) -> None:
-        """Begin to give signs of life."""
+        """Start giving signs of life."""
         (self._folder / self.name).touch()
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and leave nothing behind."""
+        """Stop, and remove the sign."""
         self._stop.set()
         self._thread.join()
         self.forget(self.name)
 
     def exists(self, name: str) -> bool:
-        """Tell whether another has begun and not ended; it may be dead."""
+        """Tell whether another process has started and not stopped; it may be dead."""
         return (self._folder / name).exists()
 
     def beats(self, name: str) -> bool:
-        """Tell whether another gave a sign not long ago."""
+        """Tell whether another process gave a recent sign of life."""
         mine = self._folder / self.name
         try:
             mine.touch()
-            with open(self._folder / name, "rb") as other:  # opened, for network folders remember old times of files
+            with open(self._folder / name, "rb") as other:  # opened, because network folders cache file times
                 return mine.stat().st_mtime - os.fstat(other.fileno()).st_mtime < TIMEOUT_SECONDS
         except FileNotFoundError:
             return False
 
     def forget(self, name: str) -> None:
-        """Clear away after one who died."""
+        """Remove the sign of a dead process."""
         with suppress(OSError):
             (self._folder / name).unlink(missing_ok=True)
 
     def _beat(self) -> None:
         while not self._stop.wait(HEARTBEAT_SECONDS):
-            with suppress(OSError):  # the next one may get through
+            with suppress(OSError):  # the next attempt may succeed
                 (self._folder / self.name).touch()
 
 
@@ -100,7 +100,7 @@ class Tried:
     """A setting that was tried.
 
     Attributes:
-        number: Which one it is; 0 is the default setting.
+        number: Its number; 0 is the default setting.
         settings: The setting.
         score: Its score; −∞ if it failed.
         failure: Why it failed; None if it did not.
@@ -115,15 +115,15 @@ class Tried:
 class SharedStudy:
     """Hands out settings to try, each to one process, and keeps their scores.
 
-    The places 0 … trials−1 are filled once each: a place whose process died is free again. What is proposed for a place
-    depends on the seed, the place and the scores known by then, so a process that works alone proposes the same
-    whether or not it was killed in between. A space with no more settings than `trials` is tried as a whole.
+    Each of the places 0 … trials−1 is filled once; a place whose process died becomes free again. The proposal for a
+    place depends on the seed, the place and the scores known so far, so a process working alone makes the same
+    proposals even if it is killed and restarted. A space with at most `trials` settings is tried in full.
 
     Args:
-        folder: Where the file is; made if it is not there. It may be a network folder.
-        name: What is searched; with another space, default or seed it is another study, in another file.
-        space: What is chosen from.
-        trials: How many settings to try, by all processes together.
+        folder: Folder of the file; created if missing. It may be a network folder.
+        name: Name of the search; another space, default or seed makes another study, in another file.
+        space: The search space.
+        trials: Number of settings to try, over all processes.
         seed: Random seed.
 
     Raises:
@@ -151,7 +151,7 @@ class SharedStudy:
         self._pulse.stop()
 
     def take(self) -> "Attempt | None":
-        """Take a setting to try; wait while there is none but others, which may die, still try theirs.
+        """Take a setting to try; if none is free, wait while other processes, which may die, try theirs.
 
         Returns:
             The setting; None if all places are filled.
@@ -184,10 +184,10 @@ class SharedStudy:
                 storage=storage, study_name=self.file.stem, direction="maximize", load_if_exists=True
             )
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{self.file} is damaged ({error}): remove it to select anew") from error
+            raise ValueError(f"{self.file} is damaged ({error}): delete it to restart the selection") from error
 
     def _free_places(self) -> tuple[list[int], bool]:
-        """Give the places nobody has filled or fills, and whether somebody fills one; forget what the dead began."""
+        """Return the free places and whether any place is in progress; release the places of dead processes."""
         taken, waiting = set(), False
         for trial in self._study.get_trials(deepcopy=False):
             if trial.state == TrialState.COMPLETE:
@@ -202,14 +202,14 @@ class SharedStudy:
 
     def _lives(self, trial: FrozenTrial) -> bool:
         alive, pulse = is_alive(Runner(**trial.user_attrs[_RUNNER]), self._me), trial.user_attrs[_PULSE]
-        if pulse == self._pulse.name:  # begun by ourselves, who are not trying anything at this moment
+        if pulse == self._pulse.name:  # started by this process, which is not trying anything now
             return False
         # A process may live on after it was interrupted here; then its pulse is gone.
         return self._pulse.beats(pulse) if alive is None else alive and self._pulse.exists(pulse)
 
     def _ask(self, place: int) -> "Attempt":
         left = self._study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
-        if left:  # by a process that died just here
+        if left:  # left by a process that died at this point
             place = left[0].user_attrs[_PLACE]
         else:
             self._study.enqueue_trial(self._fixed(place), user_attrs={_PLACE: place, **self._signature()})
@@ -247,15 +247,15 @@ class Attempt:
     settings: dict[str, Any]
 
     def finish(self, score: float, failure: str | None = None) -> Tried:
-        """Keep its score; nothing, if others took this process for dead."""
-        with suppress(RuntimeError):  # as Optuna says that a trial is finished
+        """Save its score, unless others counted this process as dead."""
+        with suppress(RuntimeError):  # how Optuna reports a trial that is already finished
             if failure is not None:
                 self._trial.set_user_attr(_FAILURE, failure)
             self._study.tell(self._trial, score, skip_if_finished=True)
         return Tried(self.number, self.settings, score, failure)
 
     def give_back(self) -> None:
-        """Let somebody else try it."""
+        """Let another process try it."""
         self._study.tell(self._trial, state=TrialState.FAIL, skip_if_finished=True)
 
 
@@ -266,7 +266,7 @@ def _stem(name: str, space: Space, seed: int, whole: bool) -> str:
 
 
 def _cut_half_line(file: Path) -> None:
-    """Take away a last line that was not written to its end: the next one would be glued to it."""
+    """Remove an incomplete last line, to which the next line would be appended."""
     if file.exists():
         content = file.read_bytes()
         if content and not content.endswith(b"\n"):
@@ -279,5 +279,5 @@ def _held(lock: JournalFileOpenLock) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(RuntimeError):  # it was taken from us, as from a dead process, because we stood still so long
+        with suppress(RuntimeError):  # another process took it because this one stalled too long
             lock.release()

@@ -206,7 +206,7 @@ def test_frames_and_sparse_matrices_are_tables_too(monkeypatch: pytest.MonkeyPat
     with pytest.raises(ValueError, match="feature names should match"):
         SoHoTClassifier().fit(frame, DATA.y, X_target=frame[list("fedcba")], y_target=DATA.y)
     monkeypatch.setattr(tables, "DENSE_LIMIT", 10)
-    with pytest.raises(ValueError, match="too many to make dense"):
+    with pytest.raises(ValueError, match="too large to make dense"):
         SoHoTClassifier().fit(scipy.sparse.csr_array(DATA.X), DATA.y)
 
 
@@ -263,7 +263,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         SoHoTClassifier.load(tmp_path / "none")
     (tmp_path / "text").write_text("no tensors")
-    with pytest.raises(ValueError, match="no classifier that sohot has saved"):
+    with pytest.raises(ValueError, match="is not a classifier saved by sohot"):
         SoHoTClassifier.load(tmp_path / "text")
     with pytest.raises(FileNotFoundError, match="folder does not exist"):
         fitted(steps=1).save(tmp_path / "none" / "model")

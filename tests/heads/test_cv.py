@@ -120,7 +120,7 @@ def test_one_domain_leaves_nothing_to_choose() -> None:
     search = SoHoTClassifierCV(QUICK).fit(DATA.X, DATA.y)
     assert search.best_params_ == {}
     assert np.isnan(search.best_score_)
-    assert "nothing to choose by" in search.reason_
+    assert "there is nothing to align or select on" in search.reason_
     with pytest.warns(UserWarning, match="trained on the source alone"):
         SoHoTClassifierCV(QUICK).fit(DATA.X, np.where(DATA.sample_domain > 0, DATA.y, -1), DATA.sample_domain)
 
@@ -149,7 +149,7 @@ def test_domains_with_features_of_their_own() -> None:
     [
         ({"sigma": [1]}, "candidates name 'sigma'"),
         ({"device": ["cpu"]}, "candidates name 'device'"),
-        ([], "candidates are empty"),
+        ([], "candidates is empty"),
         ({"sigma1": [-1]}, "sigma1 must be"),
     ],
 )

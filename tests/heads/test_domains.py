@@ -76,8 +76,8 @@ def test_bad_domains_end_in_a_sentence(domains: list[object], sentence: str) -> 
     ("y", "domains", "sentence"),
     [
         ([-1, 1, 1, 1, -1, 1], [1, 1, 1, -1, -1, -1], "-1 for source rows"),
-        ([0, 0, 0, 0, -1, -1], [1, 1, 1, 1, -1, -1], "one class alone"),
-        ([-1] * 6, -1, "y has no label"),
+        ([0, 0, 0, 0, -1, -1], [1, 1, 1, 1, -1, -1], "only one class"),
+        ([-1] * 6, -1, "y has no labels: every row"),
     ],
 )
 def test_bad_labels_end_in_a_sentence(y: list[int], domains: object, sentence: str) -> None:
@@ -86,7 +86,7 @@ def test_bad_labels_end_in_a_sentence(y: list[int], domains: object, sentence: s
 
 
 def test_texts_and_numbers_do_not_mix() -> None:
-    with pytest.raises(ValueError, match="different kinds"):
+    with pytest.raises(ValueError, match="different types"):
         pair(X, Y, X, np.array([0, 1] * 3))
 
 

@@ -184,7 +184,7 @@ def test_an_empty_stack_is_empty():
 @pytest.mark.parametrize(
     ("arguments", "error", "sentence"),
     [
-        (([problem()], []), ValueError, "settings must be as many as problems, 1, got 0"),
+        (([problem()], []), ValueError, r"settings must have one entry per problem \(1\), got 0"),
         (([1], [SHORT]), TypeError, "problems must hold FeatureProblem objects, got int"),
         (([problem()], [{}]), TypeError, "settings must hold HeadSettings objects, got dict"),
     ],
@@ -210,7 +210,7 @@ def test_bad_options_get_one_sentence(options, sentence):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_a_gpu_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match="device='cuda' was asked for, but torch finds no CUDA GPU"):
+    with pytest.raises(ValueError, match="device='cuda' was requested, but torch finds no CUDA GPU"):
         fit_stack([problem()], [SHORT], device="cuda")
 
 
@@ -225,7 +225,7 @@ def test_a_gpu_gives_what_a_cpu_gives(name):
 
 def test_feature_sizes_that_differ_need_separate_streams():
     mixed = FeatureProblem(torch.randn(3, 4), torch.arange(3), torch.randn(3, 5), torch.arange(3), 3)
-    with pytest.raises(ValueError, match="4 and 5 features: that needs streams='separate'"):
+    with pytest.raises(ValueError, match="4 and 5 features: use streams='separate'"):
         fit_stack([mixed], [SHORT])
     with pytest.raises(ValueError, match="trains the target's network on source rows, but their feature sizes differ"):
         fit_stack([mixed], [replace(SHORT, method="s", streams="separate")])

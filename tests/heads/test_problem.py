@@ -22,7 +22,7 @@ GOOD = problem(dtype=torch.float32)
         ({"source_labels": GOOD.source_labels[:2]}, ValueError, "source_labels must hold one label per row of source"),
         ({"source_labels": GOOD.source_labels.tolist()}, TypeError, "source_labels must be a torch.Tensor, got list"),
         ({"target_labels": GOOD.target_labels + 1}, ValueError, r"target_labels must lie in 0 … 2 .*, got 3"),
-        ({"target_rows": torch.tensor([9])}, ValueError, "target_rows must number rows of target, 0 … 8"),
+        ({"target_rows": torch.tensor([9])}, ValueError, "target_rows must be row numbers of target in 0 … 8"),
         ({"source_rows": torch.tensor([0.5])}, TypeError, "source_rows must hold integers"),
         ({"source_rows": torch.tensor([0, 1])}, ValueError, "source_labels must hold one label per row of source"),
     ],

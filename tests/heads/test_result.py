@@ -53,7 +53,7 @@ def test_the_method_t_classifies_source_rows_with_the_network_of_the_target():
 
 
 def test_features_of_another_size_are_refused(fit):
-    with pytest.raises(ValueError, match="features of the target had 5 columns in training, got 4"):
+    with pytest.raises(ValueError, match="target features had 5 columns in training, got 4"):
         fit.predict_logits(torch.zeros(2, 4))
     with pytest.raises(ValueError, match="domain must be one of 'source', 'target', got 'both'"):
         fit.transform(PROBLEM.source, "both")

@@ -162,7 +162,7 @@ def test_shows_its_settings() -> None:
         ({"sigma2": "big"}, TypeError, "sigma2 must be a number"),
         ({"alpha1": -0.1}, ValueError, "alpha1 must be"),
         ({"alpha2": -0.1}, ValueError, "alpha2 must be"),
-        ({"class_weights": "yes"}, ValueError, "class_weights, where given, must be one of 'learned', 'closed-form'"),
+        ({"class_weights": "yes"}, ValueError, "class_weights, if given, must be one of 'learned', 'closed-form'"),
         ({"scope": "all"}, ValueError, "scope must be one of 'class', 'marginal'"),
         ({"estimator": "best"}, ValueError, "estimator must be one of 'plugin', 'unbiased'"),
         ({"feature_scale": "auto"}, ValueError, "feature_scale must be one of 'none', 'initial', 'unit'"),
@@ -196,7 +196,7 @@ ROWS, LABELS = torch.zeros(4, 2), torch.tensor([0, 1, 2, 0])
             TypeError,
             "source must be a torch.Tensor or a list of them, got ndarray",
         ),
-        ((ROWS, None, ROWS, LABELS), ValueError, "source_labels and target_labels are needed unless"),
+        ((ROWS, None, ROWS, LABELS), ValueError, "source_labels and target_labels are required unless"),
         ((ROWS, LABELS.tolist(), ROWS, LABELS), TypeError, "source_labels must be a torch.Tensor, got list"),
         ((ROWS.long(), LABELS, ROWS, LABELS), TypeError, "source must hold floating-point numbers"),
         ((ROWS, LABELS, ROWS.to("meta"), LABELS), ValueError, "source is on cpu but target is on meta"),
@@ -210,7 +210,7 @@ def test_bad_batches_get_one_sentence(arguments: tuple, error: type[Exception], 
 def test_a_single_nan_is_found_and_named_even_in_a_class_without_a_partner() -> None:
     source = torch.randn(4, 2)
     source[2, 1] = torch.nan
-    with pytest.raises(ValueError, match=r"source holds NaN .* in 1 of its 4 rows, the first of them row 2"):
+    with pytest.raises(ValueError, match=r"source holds NaN .* in 1 of its 4 rows, first in row 2"):
         ScatterAlignment(3)(source, LABELS, torch.randn(2, 2), torch.tensor([0, 1]))
 
 

@@ -81,11 +81,11 @@ def test_bad_calls_get_one_sentence() -> None:
         align(sources[0], labels[0], target, target_labels)
     with pytest.raises(ValueError, match="source is a list of 1 tensors, but num_sources=2"):
         align(sources[:1], labels[:1], target, target_labels)
-    with pytest.raises(ValueError, match="source_labels must be a list of 2 tensors like source, got 1"):
+    with pytest.raises(ValueError, match="source_labels must be a list of 2 tensors, like source, got 1"):
         align(sources, labels[:1], target, target_labels)
-    with pytest.raises(TypeError, match="source_labels must be a list of tensors like source, got one tensor"):
+    with pytest.raises(TypeError, match="source_labels must be a list of tensors, like source, got one tensor"):
         align(sources, labels[0], target, target_labels)
-    with pytest.raises(ValueError, match="source_domains belongs to one tensor of several sources"):
+    with pytest.raises(ValueError, match="source_domains requires source to be one tensor, but source is a list"):
         align(sources, labels, target, target_labels, source_domains=ids)
     with pytest.raises(ValueError, match="source_domains must lie in 0 … 1"):
         align(sources[0], labels[0], target, target_labels, source_domains=ids + 2)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from .distance import explicit_cost, gram_cost, scatter_distance, unique_coefficients
     from .scatter import scatter_tensor
 else:
-    # As `sohot._lazy` does for the other packages, by itself: this one imports nothing of ours but its own modules.
+    # Same as `sohot._lazy`, repeated here because this package imports nothing of sohot but its own modules.
     _PARTS = {
         "alignment": ("Alignment", "class_distances", "scatter_alignment"),
         "distance": ("explicit_cost", "gram_cost", "scatter_distance", "unique_coefficients"),

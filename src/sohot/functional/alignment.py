@@ -19,7 +19,7 @@ class Alignment(NamedTuple):
     """What `scatter_alignment` returns; only `loss` carries a gradient."""
 
     loss: Tensor  # scalar
-    terms: Tensor  # (1 + orders,) what the means and each order contribute to the loss
+    terms: Tensor  # (1 + orders,) contributions of the means and of each order to the loss
     distances: Tensor  # (1 + orders, C) squared distances, the means first; 0 where a term is left out
     spread: Tensor  # scalar: root mean squared distance of a row from the centre of its class
 
@@ -48,9 +48,9 @@ def scatter_alignment(
         orders: Orders of the scatter tensors, each at least 2.
         weights: Weight of each term, the means first: one number each, or a tensor of shape (1 + orders, C) or
             (1 + orders, 1); differentiable. Default: 1 for the means and 1 / number of orders for each order.
-        estimator: "plugin" (the paper) or "unbiased" (zero on average where both domains follow one distribution).
-        scale: A tensor of one number the features are divided by; 0 stands for this batch's own `spread`.
-        check_values: Look for labels out of range and NaN or infinite features.
+        estimator: "plugin" (the paper) or "unbiased" (zero on average if both domains follow one distribution).
+        scale: A one-element tensor that divides the features; 0 means this batch's own `spread`.
+        check_values: Check for labels out of range and NaN or infinite features.
 
     Returns:
         The loss with its parts. If no class is present in both domains the loss is 0, with a zero gradient.
@@ -103,7 +103,7 @@ def _by_kernels(
     scale: Tensor | None,
     check_values: bool,
 ) -> Alignment:
-    """What `scatter_alignment` returns, from the GPU kernels."""
+    """Compute the result of `scatter_alignment` with the GPU kernels."""
     per_class, constants = (weights, [1.0] * (1 + len(orders))) if isinstance(weights, Tensor) else (None, weights)
     result = fused_alignment(
         source,
@@ -131,13 +131,13 @@ def class_distances(
     *,
     estimator: str = "plugin",
 ) -> Tensor:
-    """Distances of each class in plain operations, for losses that are not a weighted sum of them.
+    """Compute the distances of each class in plain operations, for losses that are not a weighted sum of them.
 
-    Slower than `scatter_alignment` and with more memory, since autograd follows every step; ratios, roots or any other
+    Slower than `scatter_alignment` and needs more memory, since autograd traces every step; ratios, roots or any other
     function of the distances can be differentiated.
 
     Returns:
-        Shape (1 + orders, C), the means first; 0 for classes that are not in both domains.
+        Shape (1 + orders, C), the means first; 0 for classes missing from a domain.
 
     Example:
         >>> source, target = torch.tensor([[0.0], [2.0]]), torch.tensor([[5.0], [9.0]])

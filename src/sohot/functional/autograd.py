@@ -1,7 +1,7 @@
 """The signed Gram form as one differentiable operation with the closed-form gradient.
 
-`weighted_distances` is what the losses call. Forward computes distances and gradient together; backward only multiplies
-by what comes from above. A compiler sees one opaque operator, because the padded layout depends on the labels.
+The losses call `weighted_distances`. Forward computes distances and gradient together; backward only multiplies by the
+upstream gradient. A compiler sees one opaque operator, because the padded layout depends on the labels.
 """
 
 from collections.abc import Sequence
@@ -36,8 +36,8 @@ def weighted_distances(
         weights: Weight of each distance, shape (1 + orders, C), the means first; differentiable.
         orders: Orders of the scatters, each at least 2.
         unbiased: U-statistics instead of the paper's plug-in estimate.
-        scale: Number the features are divided by; 0 for the root of this batch's energy; None for 1.
-        check_values: Look for labels out of range and for NaN or infinite features.
+        scale: Number that divides the features; 0 for the root of this batch's energy; None for 1.
+        check_values: Check for labels out of range and NaN or infinite features.
 
     Returns:
         The sum (differentiable any number of times in the features and the weights), the distances of shape
@@ -59,7 +59,7 @@ class _WeightedDistances(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
         *tensors, orders, unbiased, _, _ = arguments
-        # Called directly where nothing is traced: the detour through the dispatcher costs more than small problems do.
+        # Called directly if nothing is traced: the dispatcher costs more than a small problem.
         operator = torch.ops.sohot.signed_gram if torch.compiler.is_compiling() else _signed_gram
         distances, energy, source_gradient, target_gradient = operator(*arguments)
         ctx.save_for_backward(*tensors, distances, energy, source_gradient, target_gradient)
@@ -74,7 +74,7 @@ class _WeightedDistances(torch.autograd.Function):
         if upstream is None:
             return (None,) * 10
         source, source_labels, target, target_labels, weights, scale, distances, energy, *gradients = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph=True: a derivative of this derivative is wanted
+        if torch.is_grad_enabled():  # create_graph=True: a second derivative is needed
             fixed_scale = used_scale(scale, energy).detach()
             result = signed_gram(
                 source, source_labels, target, target_labels, weights, ctx.orders, ctx.unbiased, fixed_scale
@@ -92,14 +92,14 @@ class _WeightedDistances(torch.autograd.Function):
 def gradients_to_differentiate(
     loss: Tensor, inputs: Sequence[Tensor | None], upstream: Tensor
 ) -> tuple[Tensor | None, ...]:
-    """Gradients of the inputs that want one, with a graph of their own."""
+    """Gradients of the inputs that need one, with their own graph."""
     wanted = [x for x in inputs if x is not None and x.requires_grad]
     found = iter(torch.autograd.grad(loss, wanted, upstream, create_graph=True))
     return tuple(next(found) if x is not None and x.requires_grad else None for x in inputs)
 
 
 def check_distances(distances: Tensor, orders: Sequence[int]) -> None:
-    """Require distances that their type can hold (looks at the values)."""
+    """Require distances within the range of their type (reads the values)."""
     if not torch.isfinite(distances).all():
         raise ValueError(
             f"the scatters of order {max(orders)} exceed the range of {distances.dtype}: "
@@ -135,7 +135,7 @@ _operator = torch.library.custom_op("sohot::signed_gram", _signed_gram, mutates_
 
 @_operator.register_fake
 def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Shapes and types of what the operator returns, for compilers."""
+    """Shapes and types of the operator's results, for compilers."""
     source, _, target, _, weights, *_, with_gradient = arguments
     compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
     distances = torch.empty_like(weights, dtype=compute)

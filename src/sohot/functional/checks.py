@@ -1,7 +1,7 @@
-"""Bad input ends here, in one sentence that names the argument.
+"""Input checks: each rejects bad input with one sentence that names the argument.
 
-Shapes and types cost nothing to look at and are always checked. Looking at values (labels out of range, NaN) costs a
-pass over the data and, on a GPU, a wait; callers may switch that off.
+Shapes and types are free to check and always checked. Checking values (labels out of range, NaN) costs a pass over the
+data and, on a GPU, a synchronisation; callers may switch it off.
 """
 
 import torch
@@ -23,7 +23,7 @@ def check_features(x: Tensor, name: str) -> None:
 
 
 def check_pair(x: Tensor, y: Tensor, names: tuple[str, str]) -> None:
-    """Require two feature tensors that can be compared: the same feature size on the same device."""
+    """Require two comparable feature tensors: the same feature size, on the same device."""
     check_features(x, names[0])
     check_features(y, names[1])
     if x.shape[1] != y.shape[1]:
@@ -50,7 +50,7 @@ def check_labels(labels: Tensor, features: Tensor, names: tuple[str, str]) -> No
 
 
 def check_label_range(labels: Tensor, num_classes: int, name: str) -> None:
-    """Require labels in 0 … num_classes − 1 (looks at the values)."""
+    """Require labels in 0 … num_classes − 1 (reads the values)."""
     lowest, highest = (int(bound) for bound in labels.aminmax())
     if lowest < 0 or highest >= num_classes:
         wrong = lowest if lowest < 0 else highest
@@ -58,13 +58,13 @@ def check_label_range(labels: Tensor, num_classes: int, name: str) -> None:
 
 
 def check_finite(x: Tensor, name: str) -> None:
-    """Require features without NaN and infinity (looks at the values; one sum finds any of them)."""
+    """Require features without NaN and infinity (reads the values; one sum detects any of them)."""
     if not torch.isfinite(x.detach().sum(dtype=torch.promote_types(x.dtype, torch.float32))):
         bad_rows = (~torch.isfinite(x.detach())).any(dim=1).nonzero().flatten()
         if bad_rows.numel():
             raise ValueError(
                 f"{name} holds NaN or infinite values in {bad_rows.numel()} of its {x.shape[0]} rows, "
-                f"the first of them row {int(bad_rows[0])}"
+                f"first in row {int(bad_rows[0])}"
             )
 
 
@@ -76,14 +76,14 @@ def check_alignment_input(
     source_name: str = "source",
     target_name: str = "target",
 ) -> None:
-    """Require two sets of labelled features that fit each other."""
+    """Require two compatible sets of labelled features."""
     check_pair(source, target, (source_name, target_name))
     check_labels(source_labels, source, (f"{source_name}_labels", source_name))
     check_labels(target_labels, target, (f"{target_name}_labels", target_name))
 
 
 def check_rows(source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor, num_classes: int) -> None:
-    """Require labels in range and finite features (looks at the values)."""
+    """Require labels in range and finite features (reads the values)."""
     check_label_range(source_labels, num_classes, "source_labels")
     check_label_range(target_labels, num_classes, "target_labels")
     check_finite(source, "source")

@@ -1,4 +1,4 @@
-"""The distance between two scatter tensors, by whichever way is cheaper."""
+"""The distance between two scatter tensors, computed the cheaper way."""
 
 from math import comb
 
@@ -39,11 +39,11 @@ def gram_cost(num_source: int, num_target: int, num_features: int) -> int:
 
 
 def explicit_is_cheaper(num_source: int, num_target: int, num_features: int, order: int) -> bool:
-    """Compare what the two ways really compute: all d^r coefficients of a tensor against all (N + N*)² of a Gram.
+    """Compare the real work of the two ways: all d^r coefficients of a tensor against all (N + N*)² of a Gram matrix.
 
-    The matrix products decide at order 2. Above it the explicit way first has to form the products of each row with
-    itself, which run at the speed of memory: its work counts four times there. The Gram form has many small steps
-    besides, worth some five million multiplications (`make bench` shows both ways side by side).
+    At order 2 the matrix products decide. Above it the explicit way must first form the products of each row with
+    itself, which is limited by memory speed: its work counts four times there. The Gram form also has many small steps,
+    worth about five million multiplications (`make bench` shows both ways side by side).
     """
     check_order(order)
     rows = num_source + num_target
@@ -63,7 +63,7 @@ def scatter_distance(x: Tensor, y: Tensor, order: int, method: str = "gram") -> 
         y: Rows of the other set, shape (m, d); n and m may differ.
         order: Order of the scatter tensors, at least 2.
         method: "gram" never builds a tensor and costs about (n + m)²·d whatever the order; "explicit" builds both
-            tensors and costs about (n + m)·d^order, less where d is small and rows are many; "auto" takes the cheaper.
+            tensors and costs about (n + m)·d^order, less for small d and many rows; "auto" takes the cheaper.
 
     Returns:
         A scalar, differentiable in both arguments.
@@ -80,7 +80,7 @@ def scatter_distance(x: Tensor, y: Tensor, order: int, method: str = "gram") -> 
     check_choice(method, METHODS, "method")
     if method == "auto":
         method = "explicit" if explicit_is_cheaper(x.shape[0], y.shape[0], x.shape[1], order) else "gram"
-    if not torch.compiler.is_compiling():  # a look at values would break the graph
+    if not torch.compiler.is_compiling():  # reading values would break the graph
         check_finite(x, "x")
         check_finite(y, "y")
     if method == "explicit":

@@ -1,14 +1,14 @@
 """The signed Gram form: mean and scatter distances of all classes, and their gradient, in two batched products.
 
-For one class let Z hold its source and target rows, each domain with its own mean taken off, and let
+For one class let Z hold its source and target rows, each domain minus its own mean, and let
 a = (1/N, …, 1/N, −1/N*, …, −1/N*), A = a aᵀ, G = Z Zᵀ and δ = μ − μ*. Then, with ∘ entry by entry,
 
     ‖X⁽ʳ⁾ − X*⁽ʳ⁾‖²_F  =  Σ A ∘ G^∘r          for every order r from the same G,
     gradient in the rows  =  2 H (Σ_r w_r r A ∘ G^∘(r−1)) Z  +  2 w_0 a δᵀ,
 
-where H takes off the mean of each domain and w weighs the terms. δ rides along as one more row of Z, so that ‖δ‖² is a
-corner of the Gram matrix and its gradient part of the same product: one product over the features forward, one
-backward, for any set of orders. All the rest happens on (N + N*)² numbers, in float64.
+where H subtracts the mean of each domain and w weighs the terms. δ is one more row of Z, so that ‖δ‖² is a corner of
+the Gram matrix and its gradient is part of the same product: one product over the features forward, one backward, for
+any set of orders. Everything else works on (N + N*)² numbers, in float64.
 
 The unbiased estimator has the same shape: rows are centred on the pooled class mean, A is the weight of a U-statistic
 (no pair of a row with itself) and the means are order 1 of the same sum. If both domains follow one distribution all
@@ -24,15 +24,15 @@ from torch import Tensor
 from .grouping import Bucket, group_by_class
 
 CLASSES_AT_ONCE = 8
-"""How many classes' gradients are formed on a CPU before they take the place of the rows, which bounds the memory.
-Elsewhere all are formed at once: there many small steps cost more than memory."""
+"""Number of classes whose gradients a CPU computes before they replace the rows, which bounds the memory.
+Other devices compute all at once: there many small steps cost more than memory."""
 
 
 class _Block(NamedTuple):
     """One bucket with its numbers."""
 
     bucket: Bucket
-    flat: Tensor  # (G·(S + 1) + 1, d) all slots, and a zero behind them
+    flat: Tensor  # (G·(S + 1) + 1, d) all slots, and a zero after them
     rows: Tensor  # (G, S + 1, d) the slots by class: centred rows, padding, and δ as the last row
     powers: dict[int, Tensor]  # G^∘k, each (G, S, S), for k = 1 … the highest order
     pair_weights: Tensor  # (G, S, S), A
@@ -45,9 +45,9 @@ class _Block(NamedTuple):
 class GramResult(NamedTuple):
     """Distances of each class, the size of the features, and the gradient of the weighted sum of the distances."""
 
-    distances: Tensor  # (1 + orders, C), the means first; 0 for a class that is not in both domains
-    energy: Tensor  # scalar: mean squared distance of a row from its centre, over the rows that took part
-    source_gradient: Tensor  # (n, d), or empty if it was not asked for
+    distances: Tensor  # (1 + orders, C), the means first; 0 for a class missing from a domain
+    energy: Tensor  # scalar: mean squared distance of a row from its centre, over the included rows
+    source_gradient: Tensor  # (n, d), or empty if not requested
     target_gradient: Tensor  # (m, d), or empty
 
 
@@ -64,8 +64,8 @@ def signed_gram(
 ) -> GramResult:
     """Compute distances divided by their power of `scale`, and the gradient of Σ weights ∘ distances.
 
-    Written in operations that autograd can follow, so that it also serves where more than a first derivative is
-    wanted. A `scale` of 0 stands for the root of this very batch's energy.
+    Autograd can trace every operation, so this also serves higher derivatives. A `scale` of 0 means the root of this
+    batch's energy.
     """
     num_classes = weights.shape[1]
     compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
@@ -81,7 +81,7 @@ def signed_gram(
         of_bucket = torch.stack([block.mean_distance, *scatters])
         distances = distances.index_copy(1, block.bucket.classes, of_bucket)
     energy = _energy(blocks, exact, source.device)
-    # Features divided by s divide the distance of order r by s^(2r): scaling happens on C numbers, not on the features.
+    # Dividing features by s divides the distance of order r by s^(2r): scale C numbers, not the features.
     divisor = used_scale(scale, energy)
     shrink = torch.stack([divisor.pow(-2 * order) for order in (1, *orders)]).unsqueeze(1)
     distances = distances * shrink
@@ -95,20 +95,20 @@ def signed_gram(
 
 
 def used_scale(scale: Tensor, energy: Tensor) -> Tensor:
-    """Take the given scale, or for 0 the root of the energy, or 1 where nothing is known yet."""
+    """Return the given scale, or for 0 the root of the energy, or 1 if that is 0 too."""
     measured = torch.where(energy > 0, energy, 1.0).sqrt()
     return torch.where(scale > 0, scale.to(energy.dtype), measured)
 
 
 def _exact_type(device: torch.device) -> torch.dtype:
-    """Type for the small matrices: powers and signed sums lose digits, and float64 costs nothing there."""
+    """Type of the small matrices: powers and signed sums lose digits, and float64 costs nothing there."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def _block(
     source: Tensor, target: Tensor, bucket: Bucket, compute: torch.dtype, highest_order: int, unbiased: bool
 ) -> _Block:
-    """Gather the rows of a bucket, centre them and multiply them with each other."""
+    """Gather the rows of a bucket, centre them and multiply all pairs."""
     exact = _exact_type(source.device)
     groups, s_width, t_width = bucket.classes.numel(), bucket.source_width, bucket.target_width
     width, size = s_width + t_width, source.shape[1]
@@ -123,7 +123,7 @@ def _block(
         centre = target_mean + difference * (s_counts / (s_counts + t_counts)).to(compute)
         rows.sub_(centre.unsqueeze(1))
     else:
-        # Empty slots move too; their products are set to zero below.
+        # Empty slots are shifted too; their products are set to zero below.
         rows[:, :s_width].sub_(source_mean.unsqueeze(1))
         rows[:, s_width:width].sub_(target_mean.unsqueeze(1))
     rows[:, width].copy_(difference)
@@ -141,14 +141,14 @@ def _block(
 
 
 def _gather(source: Tensor, target: Tensor, bucket: Bucket, slots: int) -> Tensor:
-    """Bring the rows to their slots; empty slots, and the one behind the last, are zero."""
+    """Put the rows into their slots; empty slots, and the one after the last, are zero."""
     row_in_slot = torch.zeros(slots + 1, dtype=torch.int64, device=source.device)
     row_in_slot[bucket.source_slots] = torch.arange(source.shape[0], device=source.device)
     is_empty = torch.ones(slots + 1, dtype=torch.bool, device=source.device)
     is_empty[bucket.source_slots] = False
     is_empty[bucket.target_slots] = False
     is_empty[-1] = True
-    # The source is the larger part: read it in one pass, then put the target and the zeros over what does not belong.
+    # The source is the larger part: read it in one pass, then overwrite the other slots with the target and zeros.
     flat = source.index_select(0, row_in_slot)
     flat.index_copy_(0, bucket.target_slots, target)
     return flat.index_fill_(0, is_empty.nonzero().flatten(), 0)
@@ -175,7 +175,7 @@ def pair_weights(signs: Tensor, counts: Tensor | None) -> Tensor:
 
 
 def powers(gram: Tensor, highest: int) -> dict[int, Tensor]:
-    """Raise entry by entry to 1 … highest, by multiplication: entries are negative as often as not."""
+    """Raise each entry to the powers 1 … highest by multiplication, since entries may be negative."""
     of_order = {1: gram}
     for k in range(2, highest + 1):
         of_order[k] = of_order[k - 1] * gram
@@ -183,7 +183,7 @@ def powers(gram: Tensor, highest: int) -> dict[int, Tensor]:
 
 
 def _energy(blocks: list[_Block], exact: torch.dtype, device: torch.device) -> Tensor:
-    """Average the squared distance of every row that took part from the centre of its class."""
+    """Average the squared distance of every included row from the centre of its class."""
     total = torch.zeros((), dtype=exact, device=device)
     rows = torch.zeros((), dtype=exact, device=device)
     for block in blocks:
@@ -196,7 +196,7 @@ def _energy(blocks: list[_Block], exact: torch.dtype, device: torch.device) -> T
 def _gradients(
     blocks: list[_Block], weights: Tensor, orders: list[int], unbiased: bool, source: Tensor, target: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Multiply each bucket's small matrix with its rows and bring the result back to the order of the input."""
+    """Multiply each bucket's small matrix by its rows and restore the order of the input."""
     gradients: list[tuple[Tensor, Tensor]] = []
     for block in blocks:
         matrices = _gradient_matrix(block, weights[:, block.bucket.classes], orders, unbiased)

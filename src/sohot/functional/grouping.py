@@ -1,8 +1,8 @@
-"""Where each row goes when the rows of both domains are laid out class by class.
+"""The position of each row when the rows of both domains are laid out class by class.
 
-Rows come in any order and classes in any sizes; a batched matrix product wants equal blocks. Each class that occurs in
+Rows come in any order and classes in any size; a batched matrix product needs equal blocks. Each class that occurs in
 both domains becomes a block of `source_width + target_width` slots; unused slots stay zero and carry no weight.
-Classes of very different sizes go to different buckets, so that padding never more than about doubles the work.
+Classes of very different sizes go to different buckets, so that padding at most about doubles the work.
 """
 
 from typing import NamedTuple
@@ -14,8 +14,8 @@ from torch import Tensor
 class Bucket(NamedTuple):
     """Classes of similar size, and the slot of every row.
 
-    `source_slots` and `target_slots` count the slots of all blocks in one row; a row that belongs to none of the
-    classes gets the one slot behind the last block.
+    `source_slots` and `target_slots` number the slots of all blocks consecutively; a row of none of the classes gets
+    the slot after the last block.
     """
 
     classes: Tensor  # (G,) the classes, ascending
@@ -30,7 +30,7 @@ class Bucket(NamedTuple):
 def class_counts(labels: Tensor, num_classes: int) -> Tensor:
     """Count the rows of each class.
 
-    The shape is fixed, so that a compiler can trace it, and a label out of range cannot write out of bounds.
+    The shape is fixed, so a compiler can trace it; a label out of range cannot write out of bounds.
     """
     inside = labels.long().clamp(0, num_classes - 1)
     return torch.zeros(num_classes, dtype=torch.int64, device=labels.device).index_add_(
@@ -39,7 +39,7 @@ def class_counts(labels: Tensor, num_classes: int) -> Tensor:
 
 
 def group_by_class(source_labels: Tensor, target_labels: Tensor, num_classes: int, extra: int = 0) -> list[Bucket]:
-    """Lay out the classes that occur in both domains; `extra` slots are left free at the end of each block."""
+    """Lay out the classes that occur in both domains; `extra` slots stay free at the end of each block."""
     source_labels, target_labels = source_labels.long(), target_labels.long()
     source_counts = class_counts(source_labels, num_classes)
     target_counts = class_counts(target_labels, num_classes)
@@ -79,7 +79,7 @@ def _rank_within_class(labels: Tensor, counts: Tensor) -> Tensor:
 
 
 def _split_by_size(classes: Tensor, source_counts: Tensor, target_counts: Tensor) -> list[Tensor]:
-    """Keep the classes together while padding costs less than the rows themselves, else split by powers of two."""
+    """Keep the classes together if padding costs less than the rows themselves, else split by powers of two."""
     if classes.numel() == 0:
         return []
     source, target = source_counts[classes], target_counts[classes]

@@ -1,4 +1,4 @@
-"""Checks of numbers and names without torch: settings and the command line need them before there is a tensor."""
+"""Checks of numbers and names without torch: settings and the command line need them before any tensor exists."""
 
 from collections.abc import Iterable, Sequence
 
@@ -36,14 +36,14 @@ def check_not_negative(value: float, name: str) -> float:
 
 
 def check_count(value: int, name: str, lowest: int = 1) -> int:
-    """Require an integer that is not too small."""
+    """Require an integer of at least `lowest`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
         raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
     return value
 
 
 def check_choice(value: str, choices: Sequence[str], name: str) -> str:
-    """Require one of a few names."""
+    """Require one of the choices."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value

@@ -1,9 +1,9 @@
-"""The derivatives of the paper's Appendices B and C, written out as they stand there.
+"""The derivatives of the paper's Appendices B and C, transcribed from the paper.
 
-They check the closed form of `gram`; nothing else calls them. The paper keeps feature vectors as columns: Φ here is
-the transpose of the rows given. Two readings are needed: in Appendix B the derivative of ‖μ − μ*‖² in a target vector
-lacks its minus sign in print, and in Appendix C "scalar − row vector" means the scalar at every place of the row. The
-cases of the cross kernel compare a source index with a target index; only whether n is the differentiated vector
+They verify the closed form of `gram`; nothing else calls them. The paper stores feature vectors as columns: Φ here is
+the transpose of the given rows. Two points need interpretation: in Appendix B the printed derivative of ‖μ − μ*‖² in a
+target vector lacks its minus sign, and in Appendix C "scalar − row vector" means the scalar at every place of the row.
+The cases of the cross kernel compare a source index with a target index; only whether n is the differentiated vector
 matters.
 """
 
@@ -50,7 +50,7 @@ def _by_own_domain(phi: Tensor, mu: Tensor, kernel: Tensor, order: int) -> Tenso
 
 
 def _by_other_domain(other: Tensor, other_mu: Tensor, kernel: Tensor, order: int) -> Tensor:
-    """The last two terms, with their sign turned: of 2⟨X⁽ʳ⁾, X*⁽ʳ⁾⟩. `kernel` is (other, own)."""
+    """The last two terms, with inverted sign: of 2⟨X⁽ʳ⁾, X*⁽ʳ⁾⟩. `kernel` is (other, own)."""
     n_other, n = kernel.shape
     ones, ones_other = torch.ones(n, 1, dtype=other.dtype), torch.ones(n_other, 1, dtype=other.dtype)
     first = 2 * order / (n * n_other) * other @ (kernel - (kernel @ ones) @ ones.T / n)

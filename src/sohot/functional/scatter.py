@@ -1,6 +1,6 @@
 """Scatter tensors built coefficient by coefficient (Eq. 1 of the paper).
 
-They grow as d^r, so this is for few features, for order 2, and for checking the Gram form.
+They grow as d^r, so use them for few features, for order 2, and to check the Gram form.
 """
 
 import torch
@@ -10,11 +10,11 @@ from .checks import check_features
 from .plain_checks import check_order
 
 MOST_COEFFICIENTS = 2**31
-"""An explicit tensor of more coefficients than this (8 GiB in float32) is refused with advice."""
+"""Most coefficients of an explicit tensor (8 GiB in float32); more raise an error with advice."""
 
 
 def scatter_tensor(x: Tensor, order: int) -> Tensor:
-    """Average the `order`-fold outer products of the rows of `x` with their mean taken off.
+    """Average the `order`-fold outer products of the rows of `x` minus their mean.
 
     Args:
         x: Feature rows, shape (n, d).

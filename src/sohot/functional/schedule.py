@@ -2,17 +2,17 @@
 
 import math
 
-_START = 1 / 25  # of the highest rate; with the last one as in torch's OneCycleLR
+_START = 1 / 25  # share of the highest rate; this and the last one are as in torch's OneCycleLR
 _END = _START / 1e4
 
 
 def learning_rate_factor(step: int, steps: int, schedule: str, warmup: float) -> float:
-    """Give the share of the highest learning rate that a step uses.
+    """Return the share of the highest learning rate that a step uses.
 
     Args:
         step: The step, from 0.
         steps: Number of steps in the run.
-        schedule: "one-cycle" rises and falls along cosines as torch's OneCycleLR; "cosine" rises linearly and falls
+        schedule: "one-cycle" rises and falls along cosines like torch's OneCycleLR; "cosine" rises linearly and falls
             along a cosine; "constant" is 1.
         warmup: Share of the steps in which the rate rises.
 

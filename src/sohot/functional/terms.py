@@ -1,7 +1,7 @@
-"""How much each term of the alignment loss weighs, and which terms have enough rows to be defined.
+"""The weight of each term of the alignment loss, and which terms have enough rows to be defined.
 
-A scatter says something only with enough rows. With one target row of a class the target scatter is zero, and pulling
-the source scatter towards it would collapse the class; with two rows every odd order is zero. Such terms are left out,
+A scatter is meaningful only with enough rows. With one target row of a class the target scatter is zero, and pulling
+the source scatter towards it would collapse the class; with two rows every odd order is zero. Such terms are left out;
 the mean term stays.
 """
 
@@ -14,7 +14,7 @@ from .grouping import class_counts
 
 
 def term_weights(sigma2: float, sigma1: Sequence[float]) -> tuple[float, ...]:
-    """Weights that are the same for all classes: σ2 for the means, then each σ1 / number of orders."""
+    """Return weights shared by all classes: σ2 for the means, then each σ1 / number of orders."""
     return (sigma2, *(sigma / len(sigma1) for sigma in sigma1))
 
 
@@ -26,15 +26,15 @@ def check_weights(weights: Tensor | Sequence[float], orders: tuple[int, ...], nu
             raise ValueError(f"weights must hold {terms} numbers, the means first, got {len(weights)}")
     elif tuple(weights.shape) not in ((terms, num_classes), (terms, 1)):
         raise ValueError(
-            f"weights must have the shape ({terms}, {num_classes}) or ({terms}, 1), the means first, "
+            f"weights must have shape ({terms}, {num_classes}) or ({terms}, 1), the means first, "
             f"got {tuple(weights.shape)}"
         )
 
 
 def constant_weights(values: Sequence[float], features: Tensor) -> Tensor:
-    """The same as a tensor of shape (1 + orders, 1), in the precision of the features.
+    """Return the weights as a tensor of shape (1 + orders, 1), in the precision of the features.
 
-    Filled in on their device: nothing is copied from the host.
+    It is filled on their device: nothing is copied from the host.
     """
     dtype = torch.promote_types(features.dtype, torch.float32)
     return torch.stack([torch.full((1,), value, dtype=dtype, device=features.device) for value in values])
@@ -48,7 +48,7 @@ def term_shares(
     estimator: str,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Give each term 1 / (number of classes present in both domains), or 0 where it has too few rows to be defined.
+    """Give each term 1 / (number of classes present in both domains), or 0 if it has too few rows to be defined.
 
     Returns:
         Shape (1 + orders, C), the means first. Plug-in scatters of even order need two rows in both domains, of odd
@@ -61,7 +61,7 @@ def term_shares(
 def shares_of_counts(
     source: Tensor, target: Tensor, orders: tuple[int, ...], estimator: str, dtype: torch.dtype
 ) -> Tensor:
-    """Give what `term_shares` does, from the rows of each class (…, C) in both domains: (…, 1 + orders, C)."""
+    """Compute `term_shares` from the row counts of each class (…, C) in both domains: (…, 1 + orders, C)."""
     fewest = torch.minimum(source, target)
     needed = [1, *(3 if order % 2 and estimator == "plugin" else 2 for order in orders)]
     defined = torch.stack([fewest >= rows for rows in needed], -2)

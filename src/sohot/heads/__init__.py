@@ -1,4 +1,4 @@
-"""Classifiers on features: many small fits at once, and their scikit-learn face."""
+"""Classifiers on features: many small fits at once, and their scikit-learn interface."""
 
 from typing import TYPE_CHECKING
 

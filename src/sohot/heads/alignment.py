@@ -1,9 +1,9 @@
 """The alignment of every fit of a stack in a few batched products.
 
-With fit · C + class as the class of a row, `functional.gram` could serve a stack as well. It takes 0.7 to 0.85 of the
-time and half the memory (60 fits × 31 classes × 128 features, one thread), but one scale for all fits and at least one
-order, and by its float64 Gram matrices every trained fit would change in its last digits. So the layout, which is
-worked out once, stays apart; weights of pairs, powers and shares are those of `functional`.
+With fit · C + class as the class of a row, `functional.gram` could also compute a stack. It takes 0.7 to 0.85 of the
+time and half the memory (60 fits × 31 classes × 128 features, one thread), but needs one scale for all fits and at
+least one order, and its float64 Gram matrices would change the last digits of every trained fit. So the layout, which
+is computed once, stays separate; pair weights, powers and shares come from `functional`.
 """
 
 from collections.abc import Sequence
@@ -18,20 +18,20 @@ from .layout import StackBucket, StackLayout
 
 
 class Group(NamedTuple):
-    """Rows that are aligned, B = F × classes of a bucket, or F where all rows of a fit are one class; W slots each."""
+    """Rows to align: B = F × classes of a bucket, or F if all rows of a fit are one class; W slots each."""
 
     bucket: StackBucket | None  # None: all slots of a fit
-    averages: Tensor  # (B, 2, W) takes the mean of each domain; for the unbiased estimator twice that of both together
-    members: Tensor  # (B, W, 2) gives back to each row the mean it is centred on
+    averages: Tensor  # (B, 2, W) computes the mean of each domain; for the unbiased estimator the joint mean twice
+    members: Tensor  # (B, W, 2) maps each row to the mean it is centred on
     signs: Tensor  # (B, W), a = (1/N, …, −1/N*, …)
-    taken: Tensor  # (B, W) 1 where a row takes part
-    pairs: Tensor | None  # (B, W, W), A = a aᵀ or the weights of a U-statistic; None where covariances are formed
+    taken: Tensor  # (B, W) 1 where a row is included
+    pairs: Tensor | None  # (B, W, W), A = a aᵀ or the weights of a U-statistic; None if covariances are used
 
 
 def make_groups(
     layout: StackLayout, orders: tuple[int, ...], scope: str, unbiased: bool, size: int, like: Tensor
 ) -> list[Group]:
-    """Work out the groups of a stack.
+    """Build the groups of a stack.
 
     Args:
         layout: Where the rows lie.
@@ -50,13 +50,13 @@ def make_groups(
     for bucket in layout.buckets:
         rows = rows_of(taken.unsqueeze(2), bucket, layout.sizes[0]).squeeze(2)
         is_source = torch.arange(rows.shape[1]) < bucket.source_width
-        # With fewer features than rows the covariances themselves are smaller than a Gram matrix.
+        # With fewer features than rows, covariances are smaller than a Gram matrix.
         groups.append(_group(bucket, rows, is_source, unbiased, needs_pairs or rows.shape[1] <= size, like))
     return groups
 
 
 def rows_of(features: Tensor, bucket: StackBucket | None, source_slots: int) -> Tensor:
-    """Set source and target rows of each class side by side: (F·G, W, k)."""
+    """Put the source and target rows of each class side by side: (F·G, W, k)."""
     if bucket is None:
         return features
     fits, _, size = features.shape
@@ -82,7 +82,7 @@ def _group(
     pairs = None
     if with_pairs:
         pairs = pair_weights(signs, source * counts[0] + target * counts[1] if unbiased else None)
-    if unbiased:  # all rows are centred on the mean of both domains together
+    if unbiased:  # all rows are centred on the joint mean of both domains
         pooled = taken / taken.sum(1, keepdim=True).clamp(min=1)
         averages, members = torch.stack([pooled, pooled], 1), torch.stack([taken, torch.zeros_like(taken)], 2)
     averages, members, signs, taken = (x.to(like) for x in (averages, members, signs, taken))
@@ -90,7 +90,7 @@ def _group(
 
 
 class Alignment(NamedTuple):
-    """What the alignment of a stack gives."""
+    """Result of aligning a stack."""
 
     distances: Tensor  # (F, 1 + orders, classes) the means first; meaningless where the share is 0
     energy: Tensor  # (F,) mean squared distance of a row from its centre, without gradient
@@ -109,7 +109,7 @@ class StackedAlignment:
 
     Attributes:
         shares: 1 / (classes in both domains) for each term, or 0 where it has too few rows: (F, 1 + orders, classes).
-        classes: The class of each column of shares and distances; None where all rows of a domain are one class.
+        classes: The class of each column of shares and distances; None if all rows of a domain are one class.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What to compare with: plain scikit-learn classifiers on the source, the target or both, with the same `fit`."""
+"""Baselines: plain scikit-learn classifiers on the source, the target or both, with the same `fit`."""
 
 import warnings
 from collections.abc import Callable
@@ -38,12 +38,12 @@ def baseline_names() -> list[str]:
 
 
 def baseline(name: str) -> "Baseline":
-    """Give a classifier to compare with.
+    """Create a baseline classifier.
 
     Args:
-        name: What it is and what it learns from, one of `baseline_names()`: `logistic` (logistic regression on
-            standardised features), `class-mean` (the nearest class mean) or `lda` (linear discriminants with a shrunk
-            covariance, which a few rows per class allow), each with `-source`, `-target` or `-both`.
+        name: The classifier and the domain it learns from, one of `baseline_names()`: `logistic` (logistic regression
+            on standardised features), `class-mean` (the nearest class mean) or `lda` (linear discriminants with a
+            shrunk covariance, which works with few rows per class), each with `-source`, `-target` or `-both`.
 
     Example:
         >>> x, y, domain = [[0.0], [1.0], [5.0], [6.0]], ["low", "high", "low", "high"], [1, 1, -1, -1]
@@ -56,10 +56,10 @@ def baseline(name: str) -> "Baseline":
 
 
 class ClassMean(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Take the class of the nearest mean. Unlike scikit-learn's NearestCentroid it needs one row of a class only."""
+    """Predict the class of the nearest mean. Unlike scikit-learn's NearestCentroid, one row per class is enough."""
 
     def fit(self, X: Any, y: Any) -> "ClassMean":  # noqa: N803
-        """Take the mean of each class, and the spread about it for probabilities."""
+        """Compute the mean of each class, and the spread around it for probabilities."""
         x, labels = validate_data(self, X, y)
         check_classification_targets(labels)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
@@ -69,20 +69,20 @@ class ClassMean(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Any) -> Features:  # noqa: N803
-        """Give the probability of each class, all of them being round and equally wide."""
+        """Return the probability of each class, assuming that all are round and equally wide."""
         check_is_fitted(self)
         distances = euclidean_distances(validate_data(self, X, reset=False), self.means_, squared=True)
         shares: Features = softmax(-distances / (2 * self.variance_), axis=1)
         return shares
 
     def predict(self, X: Any) -> Labels:  # noqa: N803
-        """Give the class of the nearest mean."""
+        """Return the class of the nearest mean."""
         nearest = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[nearest])
 
 
 class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn classifier that learns from the rows of one domain, or of both as if they were one.
+    """A scikit-learn classifier that learns from one domain, or from both as if they were one.
 
     Args:
         estimator: The classifier.
@@ -112,7 +112,7 @@ class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_choice(self.trains_on, TRAINS_ON, "trains_on")
         x, labels = validate_data(self, X, y)
         features, numbers, classes = self._chosen(divide(x, labels, sample_domain))
-        with warnings.catch_warnings():  # a class of one row has no covariance of its own, which is as it should be
+        with warnings.catch_warnings():  # a class of one row has no covariance of its own, as expected
             warnings.filterwarnings("ignore", "Only one sample available")
             self.estimator_ = clone(self.estimator).fit(features, classes[numbers])
         self.classes_ = self.estimator_.classes_
@@ -132,14 +132,14 @@ class Baseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return features, rows.source_labels if source else rows.target_labels, rows.classes
 
     def predict(self, X: Any, sample_domain: Any = None) -> Labels:  # noqa: ARG002, N803
-        """Give the class of each row; `sample_domain` changes nothing, for one classifier serves all domains."""
+        """Return the class of each row; `sample_domain` has no effect, as one classifier serves all domains."""
         check_is_fitted(self)
         labels: Labels = self.estimator_.predict(validate_data(self, X, reset=False))
         return labels
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, sample_domain: Any = None) -> Features:  # noqa: ARG002, N803
-        """Give the probability of each class for each row; `sample_domain` changes nothing."""
+        """Return the probability of each class for each row; `sample_domain` has no effect."""
         check_is_fitted(self)
         shares: Features = self.estimator_.predict_proba(validate_data(self, X, reset=False))
         return shares

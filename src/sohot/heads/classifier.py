@@ -1,4 +1,4 @@
-"""`SoHoTClassifier`: features of two domains in, a classifier for the target out, as scikit-learn has it."""
+"""`SoHoTClassifier`: features of two domains in, a classifier for the target out, in scikit-learn style."""
 
 import os
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from .problem import fitting_settings, make_problem
 from .result import StackedFit, read_fit, write_fit
 
 _ABOUT = ("n_features_in_", "n_features_target_")
-"""Attributes that a file holds beside the networks."""
+"""Attributes that a file holds besides the networks."""
 
 
 Given = ParamSpec("Given")
@@ -36,7 +36,7 @@ _PARAMETERS = (
 
 
 def refusing_old_names(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Let a method refuse parameters by a name that they had once, with the one they have now."""
+    """Make a method reject former parameter names and name the current one."""
 
     @wraps(function)
     def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -58,24 +58,24 @@ def describe_parameters(about: type) -> str:
 class SoHoTClassifier(FeatureClassifier):
     """Learn from a source with many labels and a target with a handful per class, by aligning their class scatters.
 
-    On given features (of a pre-trained network, say) it trains one small network for both domains or one each, and a
-    classifier on top, on all rows at once. Features are centred, brought to their principal axes and scaled first.
+    On given features (for example of a pre-trained network) it trains one small network for both domains or one each,
+    and a classifier on top, on all rows at once. Features are first centred, projected onto principal axes and scaled.
 
     `fit(X, y, sample_domain)` follows skada: positive integers are source domains, negative ones the target, and a
     target row labelled −1 has no label and is left out with a warning. Several sources are pooled into one. Without
-    `sample_domain` all rows are of one domain and this is a plain classifier.
+    `sample_domain` all rows belong to one domain and this is a plain classifier.
 
     Args:
         method: Name of the method, see `sohot.methods.method` and docs/methods.md.
         device: Where to train: "cpu", "cuda", or "auto" for a GPU if there is one. Predictions are made on the CPU.
-        random_state: Seed of the hidden layer's first weights; nothing else is random.
+        random_state: Seed of the hidden layer's initial weights; nothing else is random.
         {parameters}
 
     Attributes:
         classes_: The classes.
-        class_weights_: Learned class weights by term: "means" is ζ̄, "order2" and so on are ζ; None without `+zeta`.
+        class_weights_: Learned class weights by term: "means" is ζ̄, "order2" etc. are ζ; None without `+zeta`.
         history_: "loss", "cross_entropy" and "alignment" (or the loss of another method) of each step.
-        n_features_in_: Number of features of X; `feature_names_in_` their names where X was a frame.
+        n_features_in_: Number of features of X; `feature_names_in_` holds their names if X was a frame.
         n_features_target_: Number of features of the target.
         fit_: The trained networks, a `sohot.heads.StackedFit`.
 
@@ -134,7 +134,7 @@ class SoHoTClassifier(FeatureClassifier):
 
     @refusing_old_names
     def set_params(self, **params: Any) -> "SoHoTClassifier":
-        """Set parameters, as scikit-learn has it."""
+        """Set parameters, as in scikit-learn."""
         super().set_params(**params)
         return self
 
@@ -150,11 +150,11 @@ class SoHoTClassifier(FeatureClassifier):
         """Train on labelled rows of both domains.
 
         Args:
-            X: Features (rows, features); those of the source alone if `X_target` is given. Arrays, frames, or sparse
+            X: Features (rows, features); of the source only if `X_target` is given. Arrays, frames, or sparse
                 matrices, which are made dense.
             y: Labels, numbers or texts; −1 for a target row without one.
             sample_domain: Positive for source rows, negative for target rows; None if there is one domain.
-            X_target: Features of the target, in place of `sample_domain`. Their number may differ from that of X if
+            X_target: Features of the target, instead of `sample_domain`. Their number may differ from that of X if
                 `streams` is "separate"; `predict` then expects it.
             y_target: Labels of `X_target`.
 
@@ -162,7 +162,7 @@ class SoHoTClassifier(FeatureClassifier):
             The classifier itself.
 
         Raises:
-            ValueError: An argument is wrong; the sentence names it.
+            ValueError: An argument is wrong; the message names it.
         """
         settings = self.settings()
         rows = self._read(X, y, sample_domain, X_target, y_target)
@@ -170,14 +170,14 @@ class SoHoTClassifier(FeatureClassifier):
         problem, offsets = make_problem(rows)
         (found,) = fit_stack([problem], [settings], device=self.device)
         if found.diverged:
-            raise Diverged("training diverged, the loss is no finite number: lower lr, sigma1, sigma2 or loss_weight")
+            raise Diverged("training diverged (the loss is not finite): lower lr, sigma1, sigma2 or loss_weight")
         self.classes_ = rows.classes
         self.n_features_target_ = problem.target.shape[1]
         self._take(found.for_raw_rows(offsets))
         return self
 
     def _take(self, fit: StackedFit) -> None:
-        """Keep a trained fit and what it tells."""
+        """Store a trained fit and the attributes derived from it."""
         self.fit_ = fit
         self.history_ = {name: x.numpy() for name, x in fit.history.items()}
         zeta = fit.zeta
@@ -193,11 +193,11 @@ class SoHoTClassifier(FeatureClassifier):
 
     @classmethod
     def load(cls, file: str | os.PathLike[str]) -> "SoHoTClassifier":
-        """Read a classifier that `save` wrote, also by an earlier version. Nothing in the file can run code.
+        """Read a classifier that `save` wrote, also in an earlier version. Nothing in the file can run code.
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: It holds something else or is damaged.
+            ValueError: The file holds something else or is damaged.
         """
         fit, classes, about = read_fit(Path(file))
         params: dict[str, Any] = {k: tuple(x) if isinstance(x, list) else x for k, x in about["params"].items()}
@@ -216,7 +216,7 @@ class SoHoTClassifier(FeatureClassifier):
         return found
 
     def settings(self) -> HeadSettings:
-        """Give the parameters as the trainer takes them, checked."""
+        """Return the checked parameters in the form the trainer takes."""
         names = [one.name for one in fields(HeadSettings) if one.name != "seed"]
         values = {name: plain(getattr(self, name)) for name in names}
         for name in ("orders", "sigma1"):
@@ -229,9 +229,9 @@ class SoHoTClassifier(FeatureClassifier):
 
 
 def plain(value: Any) -> Any:
-    """Turn numpy's numbers, which a grid search brings, into Python's."""
+    """Convert numpy numbers, which a grid search passes, to Python numbers."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-if SoHoTClassifier.__doc__ is not None:  # python -OO takes docstrings away
+if SoHoTClassifier.__doc__ is not None:  # python -OO strips docstrings
     SoHoTClassifier.__doc__ = SoHoTClassifier.__doc__.replace("{parameters}", describe_parameters(HeadSettings))

@@ -1,4 +1,4 @@
-"""`SoHoTClassifierCV`: chooses the settings by the labelled target rows themselves."""
+"""`SoHoTClassifierCV`: selects settings on the labelled target rows themselves."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,23 +27,23 @@ _DEFAULTS = SoHoTClassifier().get_params()
 class SoHoTClassifierCV(FeatureClassifier):
     """A `SoHoTClassifier` whose method and weights are chosen by leave-one-shot-out on the labelled target rows.
 
-    Each fold holds back one labelled target row of every class; all candidates on all folds train together in a few
-    stacks. The candidate with the most held-out rows right wins; among equals the simpler one, `s+t` (nothing aligned)
-    before all: sometimes not aligning is right. Then it is trained on all rows. Test rows are never looked at.
+    Each fold holds out one labelled target row of every class; all candidates on all folds train together in a few
+    stacks. The candidate with the most correct held-out rows wins; of equal candidates the simplest, starting with
+    `s+t` (no alignment), because sometimes that is best. It is then trained on all rows. Test rows are never used.
 
-    Where there is nothing to choose by (one domain, or a target without labels), the base is fitted as it stands.
+    If there is nothing to select on (one domain, or a target without labels), the base is fitted unchanged.
 
     Args:
-        base: The classifier whose parameters hold where the candidates say nothing; None for the defaults.
-        candidates: What to choose among: lists of values by parameter, or several such dicts, as in scikit-learn's
+        base: The classifier that sets all parameters the candidates do not name; None for the defaults.
+        candidates: What to choose from: lists of values by parameter, or several such dicts, as in scikit-learn's
             GridSearchCV; parameters that a method ignores are dropped. None for 27 settings of 5 methods.
         folds: Number of folds; None for as many as the largest class has labelled target rows, at most 5.
 
     Attributes:
         best_estimator_: The chosen classifier, trained on all rows.
         best_params_: The chosen parameters.
-        best_score_: Its share of held-out rows that are right; NaN where nothing was chosen.
-        cv_results_: What each candidate got, with standard errors, as scikit-learn's searches have it.
+        best_score_: Its share of correct held-out rows; NaN if nothing was selected.
+        cv_results_: The scores of each candidate, with standard errors, as in scikit-learn's searches.
         reason_: Why it was chosen, in words.
         classes_: The classes; `class_weights_`, `history_` and the others are those of `best_estimator_`.
 
@@ -79,7 +79,7 @@ class SoHoTClassifierCV(FeatureClassifier):
         X_target: Any = None,  # noqa: N803
         y_target: Any = None,
     ) -> "SoHoTClassifierCV":
-        """Choose, and train the choice on all rows; the arguments are those of `SoHoTClassifier.fit`.
+        """Select a candidate and train it on all rows; takes the arguments of `SoHoTClassifier.fit`.
 
         Raises:
             ValueError: An argument is wrong, or no class has two labelled target rows.
@@ -90,7 +90,7 @@ class SoHoTClassifierCV(FeatureClassifier):
         if rows.one_domain:
             self.best_params_, best = {}, clone(base)
             self.cv_results_, self.best_score_ = {}, float("nan")
-            self.reason_ = "the labelled rows are of one domain: nothing to align, and nothing to choose by"
+            self.reason_ = "all labelled rows come from one domain: there is nothing to align or select on"
         else:
             if self.target_stream_ is not None:
                 candidates = [one for one in candidates if takes_other_features(one.settings)]
@@ -108,7 +108,7 @@ class SoHoTClassifierCV(FeatureClassifier):
         return self
 
     def _choose(self, rows: DomainRows, candidates: Sequence[Candidate[HeadSettings]], base: SoHoTClassifier) -> Choice:
-        """Train all candidates on all folds, together; of those with the most held-out rows right take the simplest."""
+        """Train all candidates on all folds together; choose the simplest with the most correct held-out rows."""
         folds = shot_folds(rows, plain(self.folds))
         problem, _ = make_problem(rows)
         parts = [problem.with_target_rows(fold.train) for fold in folds]
@@ -127,14 +127,14 @@ class SoHoTClassifierCV(FeatureClassifier):
 def make_candidates(
     base: SoHoTClassifier, grid: ParamGrid | Sequence[ParamGrid] | None
 ) -> list[Candidate[HeadSettings]]:
-    """Spell the candidates out.
+    """List the candidates.
 
     Args:
-        base: Gives the parameters that the grid does not name.
+        base: Sets the parameters that the grid does not name.
         grid: Lists of values by parameter, or several such dicts; None for `CLASSIFIER_GRIDS`.
 
     Returns:
-        Each setting once, the simplest first. What a method does not look at is left at its default.
+        Each setting once, the simplest first. Parameters that a method ignores keep their defaults.
 
     Example:
         >>> grid = {"method": ["s+t", "so"], "sigma1": [0.1, 1.0]}
@@ -146,19 +146,19 @@ def make_candidates(
     grids = [given] if isinstance(given, Mapping) else list(given)
     for name in (name for one in grids for name in one):
         if name not in known or name in ("device", "random_state"):
-            raise ValueError(f"candidates name {name!r}, which is no parameter of SoHoTClassifier to choose")
-    seed = base.settings().seed  # drawn once, so that candidates differ in what was named alone
+            raise ValueError(f"candidates name {name!r}, which is not a SoHoTClassifier parameter that can be selected")
+    seed = base.settings().seed  # drawn once, so that candidates differ only in the named parameters
     found = []
     for params in ParameterGrid(grids):
         options = relevant(params.get("method", base.method), params)
         found.append(Candidate(name_options(options), options, _with_options(base, options, seed).settings()))
     if not found:
-        raise ValueError("candidates are empty: there is nothing to choose among")
+        raise ValueError("candidates is empty: there is nothing to choose from")
     return sorted(distinct(found), key=lambda one: simplicity(one.settings))
 
 
 def _with_options(base: SoHoTClassifier, options: Mapping[str, Any], seed: int) -> SoHoTClassifier:
-    """Give the base with some parameters; those that the method does not look at get their defaults."""
+    """Return the base with some parameters set; those that the method ignores get their defaults."""
     ignored = find_method(options.get("method", base.method)).ignored(on_features=True)
     changed: SoHoTClassifier = clone(base).set_params(
         **{key: _DEFAULTS[key] for key in ignored}, **options, random_state=seed
@@ -167,12 +167,12 @@ def _with_options(base: SoHoTClassifier, options: Mapping[str, Any], seed: int) 
 
 
 def takes_other_features(settings: HeadSettings) -> bool:
-    """Tell whether domains with features of their own can be given."""
+    """Tell whether the domains may have different features."""
     return settings.streams == "separate" or not settings.resolved_method().uses_source
 
 
 def shot_folds(rows: DomainRows, folds: int | None = None) -> list[Fold]:
-    """Deal the labelled target rows of each class, in their order, to folds; at most 5 unless more are asked for."""
+    """Assign the labelled target rows of each class to folds, in order; at most 5 folds by default."""
     _, content = np.unique(rows.target, axis=0, return_inverse=True)
     return deal(rows.target_labels.tolist(), content.reshape(-1).tolist(), folds=MOST_FOLDS if folds is None else folds)
 
@@ -185,14 +185,14 @@ def _score(fit: StackedFit, problem: FeatureProblem, fold: Fold) -> FoldScore:
 
 
 def results_table(candidates: Sequence[Candidate[Any]], scores: Sequence[CandidateScore]) -> dict[str, Any]:
-    """Put the scores into the form of scikit-learn's searches.
+    """Format the scores as scikit-learn's searches do.
 
-    The mean is over held-out rows, each of which counts once. Its standard error is that of a share of so many rows,
-    one right and one wrong row added (Laplace): nine rows of nine do not make a share certain.
+    The mean is over held-out rows, each counted once. Its standard error is that of a share of as many rows, with one
+    correct and one wrong row added (Laplace): nine of nine correct rows do not make a share certain.
     """
     shares = np.asarray([[fold.accuracy for fold in score.folds] for score in scores])
     mean = np.asarray([score.accuracy for score in scores], dtype=np.float64)  # None becomes NaN
-    order = np.argsort(-np.nan_to_num(mean, nan=-1.0), kind="stable")  # candidates come simplest first
+    order = np.argsort(-np.nan_to_num(mean, nan=-1.0), kind="stable")  # candidates are sorted simplest first
     names = sorted({name for candidate in candidates for name in candidate.options})
     return {
         "params": [dict(candidate.options) for candidate in candidates],

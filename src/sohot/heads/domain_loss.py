@@ -1,4 +1,4 @@
-"""The loss of another paper for all fits of a stack in a few batched products; its formula is in `sohot.losses`."""
+"""A loss of another paper for all fits of a stack, in a few batched products; `sohot.losses` has the formula."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,23 +20,23 @@ class _Block(NamedTuple):
     classes: int
     width: int
     taken: Tensor  # (F, G, W, 1) 1 where there is a row
-    counts: Tensor  # (F, G, 1, 1) rows of each class, 1 at least
+    counts: Tensor  # (F, G, 1, 1) rows of each class, at least 1
 
     def of(self, features: Tensor) -> Tensor:
-        """Take the block out of all slots of its domain: (F, G, W, k)."""
+        """Select the block from all slots of its domain: (F, G, W, k)."""
         slots = features[:, self.first : self.first + self.classes * self.width]
         return slots.reshape(len(features), self.classes, self.width, -1)
 
 
 class StackedLabels(DomainLabels):
-    """The labels of all fits of a stack. Slots are laid out by class, so that no sum over a class has to look for rows.
+    """The labels of all fits of a stack. Slots are laid out by class, so sums over a class need no search for rows.
 
     Args:
         layout: Where the rows lie.
         like: A tensor that tells the type and the device.
 
     Attributes:
-        counts: Rows of each group, which is one class in one domain: (F, groups).
+        counts: Number of rows of each group (one class in one domain): (F, groups).
     """
 
     def __init__(self, layout: StackLayout, like: Tensor) -> None:
@@ -65,17 +65,17 @@ class StackedLabels(DomainLabels):
         return (target * self.target_shares).sum(1, keepdim=True)
 
     def class_variances(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Average the squared distance of the rows of each group from their mean; also give their number."""
+        """Average the squared distance of each group's rows from their mean; also return the number of rows."""
         return self._squares(source, target) / self.counts.clamp(min=1), self.counts
 
     def spread(self, source: Tensor, target: Tensor) -> Tensor:
-        """Give the root mean squared distance of a row from its mean, over groups of two rows or more: (F,)."""
+        """Return the root mean squared distance of a row from its mean, over groups of two rows or more: (F,)."""
         shown = self.counts > 1
         rows = self.counts.masked_fill(~shown, 0).sum(1).clamp(min=1)
         return (self._squares(source, target).masked_fill(~shown, 0).sum(1) / rows).sqrt()
 
     def _squares(self, source: Tensor, target: Tensor) -> Tensor:
-        """Sum up the squared distances of each group's rows from their mean: (F, groups)."""
+        """Sum the squared distances of each group's rows from their mean: (F, groups)."""
         squares = []
         for block in self.blocks:
             rows = block.of(target if block.of_target else source) * block.taken
@@ -88,7 +88,7 @@ class StackedLoss:
     """A loss on the features of both domains.
 
     Args:
-        kind: Which one.
+        kind: Class of the loss.
         settings: Settings of each fit.
         layout: Where the rows lie.
         like: A tensor that tells the type and the device.
@@ -113,16 +113,16 @@ class StackedLoss:
 
     @torch.no_grad()
     def spread(self, features: Tensor) -> Tensor:
-        """Measure what `scale` is to be: (F,)."""
+        """Measure the `scale` to use: (F,)."""
         return self.labels.spread(features[:, : self.source_slots], features[:, self.source_slots :])
 
 
 def make_loss(settings: Sequence[HeadSettings], layout: StackLayout, like: Tensor) -> StackedLoss | None:
-    """Build the loss that the method of the fits calls for; None for a method without one. See `StackedLoss`."""
+    """Build the loss that the method of the fits needs; None for a method without one. See `StackedLoss`."""
     kind = loss_class(settings[0].resolved_method().loss)
     return None if kind is None else StackedLoss(kind, settings, layout, like)
 
 
 def column(values: Sequence[float | None], like: Tensor) -> Tensor:
-    """Set one number of each fit beside each other: (F,)."""
+    """Collect one number of each fit: (F,)."""
     return torch.tensor(values, dtype=torch.float64).to(like)

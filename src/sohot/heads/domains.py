@@ -16,20 +16,20 @@ Labels = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 UNLABELLED = -1
-"""The label of a target row that has none."""
+"""The label that marks an unlabelled target row."""
 
 DENSE_LIMIT = 2**28
-"""Most numbers that a sparse table may have when it is made dense: 2 GB of them."""
+"""Most numbers in a sparse table that is made dense: 2 GB."""
 
 _FORM: dict[str, Any] = {"accept_sparse": ("csr", "csc", "coo"), "dtype": (np.float64, np.float32)}
 
 
 class TargetStream(BaseEstimator):  # type: ignore[misc]
-    """Remembers the columns of a target's own table, as an estimator remembers those of X."""
+    """Remembers the columns of a separate target table, as an estimator remembers those of X."""
 
 
 def read_table(estimator: BaseEstimator, table: Any, *, reset: bool) -> Features:
-    """Check a table of features and make it dense; `reset` to learn its columns, else they must be the known ones."""
+    """Check a table of features and make it dense; `reset` learns its columns, else they must match."""
     return _dense(validate_data(estimator, table, reset=reset, **_FORM))
 
 
@@ -40,7 +40,7 @@ def read_labelled(estimator: BaseEstimator, table: Any, labels: Any) -> tuple[Fe
 
 
 def read_target_labels(labels: Any, table: Features) -> Labels:
-    """Check the labels of a target's own table; None where it has none at all."""
+    """Check the labels of a separate target table; None if it has no labels."""
     if labels is None:
         return np.full(len(table), UNLABELLED)
     y: Labels = np.asarray(column_or_1d(labels))
@@ -54,8 +54,8 @@ def _dense(x: Any) -> Features:
         return table
     if x.shape[0] * x.shape[1] > DENSE_LIMIT:
         raise ValueError(
-            f"X is sparse and has {x.shape[0]} × {x.shape[1]} numbers, too many to make dense: "
-            "bring it to fewer features first, by sklearn.decomposition.TruncatedSVD for example"
+            f"X is a sparse matrix of {x.shape[0]} × {x.shape[1]} numbers, too large to make dense: "
+            "reduce its features first, for example with sklearn.decomposition.TruncatedSVD"
         )
     dense: Features = x.toarray()
     return dense
@@ -63,18 +63,18 @@ def _dense(x: Any) -> Features:
 
 @dataclass(frozen=True)
 class DomainRows:
-    """What an estimator learns from: labelled rows of each domain, their classes as numbers.
+    """The training rows of an estimator: labelled rows of each domain, with classes as numbers.
 
-    Without any word on domains all rows are the source and the target is empty.
+    If no domains are given, all rows are source rows and the target is empty.
 
     Attributes:
         source: Source rows (n, d); none if only a target was given.
-        source_labels: Their classes, places in `classes`.
+        source_labels: Their classes, as indices into `classes`.
         target: Labelled target rows (m, d'); none if there is no target or it has no labels.
         target_labels: Their classes.
-        classes: The classes that labelled rows have, sorted.
+        classes: The classes of the labelled rows, sorted.
         source_ids: Ids of the source domains, which are pooled.
-        unlabelled: How many target rows have no label.
+        unlabelled: Number of target rows without a label.
         has_target: Whether target rows were given, with labels or without.
     """
 
@@ -89,12 +89,12 @@ class DomainRows:
 
     @property
     def one_domain(self) -> bool:
-        """Whether the rows to learn from are all of one domain."""
+        """Whether all training rows belong to one domain."""
         return not len(self.source) or not len(self.target)
 
 
 def read_domains(sample_domain: Any, rows: int) -> npt.NDArray[np.int64] | None:
-    """Check `sample_domain`: one integer per row or one for all of them, not 0.
+    """Check `sample_domain`: one non-zero integer per row, or one for all rows.
 
     >>> read_domains([1, 1, -2], rows=3)
     array([ 1,  1, -2])
@@ -116,7 +116,7 @@ def read_domains(sample_domain: Any, rows: int) -> npt.NDArray[np.int64] | None:
 
 
 def divide(x: Features, y: Labels, sample_domain: Any) -> DomainRows:
-    """Divide the rows of one table by their domain."""
+    """Split the rows of one table by domain."""
     domains = read_domains(sample_domain, len(x))
     if domains is None:
         return _number(x, y, x[:0], y[:0], (), has_target=False)
@@ -126,7 +126,7 @@ def divide(x: Features, y: Labels, sample_domain: Any) -> DomainRows:
 
 
 def pair(source: Features, source_labels: Labels, target: Features, target_labels: Labels) -> DomainRows:
-    """Bring two tables together, one for each domain."""
+    """Combine two tables, one for each domain."""
     return _number(source, source_labels, target, target_labels, (1,), has_target=True)
 
 
@@ -142,17 +142,17 @@ def _number(
     """Leave out unlabelled target rows and turn classes into numbers."""
     if has_target and unlabelled(source_labels).any():
         raise ValueError(
-            f"y holds {UNLABELLED} for source rows, but {UNLABELLED} says that a target row has no label: "
-            "give that class another label"
+            f"y holds {UNLABELLED} for source rows, but {UNLABELLED} marks a target row without a label: "
+            "rename that class"
         )
     known = ~unlabelled(target_labels) if has_target else np.ones(len(target), dtype=bool)
     together = _join(source_labels, target_labels[known])
     if not len(together):
-        raise ValueError("y has no label: every row is a target row without one")
+        raise ValueError("y has no labels: every row is an unlabelled target row")
     check_classification_targets(together)
     classes, numbers = np.unique(together, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y holds one class alone ({classes[0]!r}): a classifier needs more than 1 class")
+        raise ValueError(f"y holds only one class ({classes[0]!r}): a classifier needs more than 1 class")
     numbers = numbers.astype(np.int64)
     return DomainRows(
         source=source,
@@ -167,7 +167,7 @@ def _number(
 
 
 def unlabelled(y: Labels) -> Mask:
-    """Find the labels that stand for none: −1, None, and the text "-1" that numpy makes of −1 among texts.
+    """Find the labels that mean "unlabelled": −1, None, and "-1", to which numpy converts −1 among strings.
 
     >>> unlabelled(np.array(["mug", -1]))
     array([False,  True])
@@ -178,9 +178,9 @@ def unlabelled(y: Labels) -> Mask:
 
 
 def _join(source: Labels, target: Labels) -> Labels:
-    """Put the labels of both domains into one array, of one kind."""
+    """Join the labels of both domains into one array of one type."""
     if not len(source) or not len(target):
         return source if len(source) else target
     if np.issubdtype(source.dtype, np.number) != np.issubdtype(target.dtype, np.number):
-        raise ValueError(f"the labels of source and target are of different kinds: {source[0]!r} and {target[0]!r}")
+        raise ValueError(f"source and target labels have different types: {source[0]!r} and {target[0]!r}")
     return np.concatenate([source, target])

@@ -1,4 +1,4 @@
-"""What a fitted classifier of features does with new rows, whichever way it was fitted."""
+"""How a fitted classifier of features handles new rows, however it was fitted."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -37,7 +37,7 @@ Routed = dict[str, Any]
 class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of features with a stream for each domain.
 
-    With scikit-learn's metadata routing switched on, `sample_domain` is passed on to all methods without being asked.
+    With scikit-learn's metadata routing enabled, `sample_domain` reaches all methods without an explicit request.
     """
 
     __metadata_request__fit: ClassVar[Routed] = {"sample_domain": True, "X_target": UNUSED, "y_target": UNUSED}
@@ -59,7 +59,7 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
         return tags
 
     def _read(self, X: Any, y: Any, sample_domain: Any, X_target: Any, y_target: Any) -> DomainRows:  # noqa: N803
-        """Check what `fit` was given and learn its columns."""
+        """Check the arguments of `fit` and learn the columns."""
         x, labels = read_labelled(self, X, y)
         self.target_stream_ = None
         if X_target is None:
@@ -67,7 +67,7 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
                 raise ValueError("y_target was given without X_target")
             return divide(x, labels, sample_domain)
         if sample_domain is not None:
-            raise ValueError("give either sample_domain, or X_target and y_target, not both")
+            raise ValueError("pass either sample_domain, or X_target and y_target, not both")
         stream = TargetStream()
         target = read_table(stream, X_target, reset=True)
         if target.shape[1] != x.shape[1]:
@@ -77,12 +77,12 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
         return pair(x, labels, target, read_target_labels(y_target, target))
 
     def fit_transform(self, X: Any, y: Any, sample_domain: Any = None) -> Features:  # noqa: N803
-        """Fit, and give the features of the same rows, each through the stream of its domain."""
+        """Fit, and transform the same rows, each through the stream of its domain."""
         moved: Features = self.fit(X, y, sample_domain=sample_domain).transform(X, sample_domain=sample_domain)
         return moved
 
     def predict(self, X: Any, sample_domain: Any = None) -> Labels:  # noqa: N803
-        """Give the class of each row.
+        """Return the class of each row.
 
         Args:
             X: Features (rows, features).
@@ -92,22 +92,22 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
         return np.asarray(self.classes_[numbers])
 
     def predict_proba(self, X: Any, sample_domain: Any = None) -> Features:  # noqa: N803
-        """Give the probability of each class for each row, in the order of `classes_`; see `predict`."""
+        """Return the probability of each class for each row, in the order of `classes_`; see `predict`."""
         shares: Features = softmax(self._logits(X, sample_domain), axis=1)
         return shares
 
     def predict_log_proba(self, X: Any, sample_domain: Any = None) -> Features:  # noqa: N803
-        """Give the logarithm of `predict_proba`."""
+        """Return the logarithm of `predict_proba`."""
         shares: Features = log_softmax(self._logits(X, sample_domain), axis=1)
         return shares
 
     def decision_function(self, X: Any, sample_domain: Any = None) -> Features:  # noqa: N803
-        """Give the logit of each class; for two classes, of the second against the first. See `predict`."""
+        """Return the logit of each class; for two classes, of the second against the first. See `predict`."""
         logits = self._logits(X, sample_domain)
         return logits if len(self.classes_) > 2 else logits[:, 1] - logits[:, 0]
 
     def transform(self, X: Any, sample_domain: Any = None) -> Features:  # noqa: N803
-        """Give the features that were aligned: what each row's stream makes of it. See `predict`."""
+        """Return the aligned features: the output of each row's stream. See `predict`."""
         return self._run(X, sample_domain, StackedFit.transform)
 
     def score(
@@ -119,14 +119,14 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
         *,
         allow_source: bool = True,  # noqa: ARG002
     ) -> float:
-        """Give the share of rows classified correctly.
+        """Return the share of rows classified correctly.
 
         Args:
             X: Features (rows, features).
             y: Their labels.
             sample_weight: Weight of each row.
             sample_domain: As in `predict`.
-            allow_source: Scorers of skada pass it; source rows are always welcome here.
+            allow_source: Passed by skada's scorers; source rows are always allowed here.
         """
         return float(accuracy_score(y, self.predict(X, sample_domain), sample_weight=sample_weight))
 
@@ -137,8 +137,8 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
         """Send each row through the stream of its domain."""
         check_is_fitted(self, "fit_")
         x, is_source = self._rows(X, sample_domain)
-        wide = torch.from_numpy(x.astype(np.float64))  # a copy: torch would warn of memory it must not write to
-        if "source" not in self.fit_.preparations:  # one domain was learned from, and its stream serves all rows
+        wide = torch.from_numpy(x.astype(np.float64))  # a copy: torch would warn about read-only memory
+        if "source" not in self.fit_.preparations:  # trained on one domain, whose stream serves all rows
             is_source = np.zeros(len(x), dtype=bool)
         parts = {"source": np.flatnonzero(is_source), "target": np.flatnonzero(~is_source)}
         found = {domain: what(self.fit_, wide[rows], domain).numpy() for domain, rows in parts.items() if len(rows)}
@@ -148,7 +148,7 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
         return together.astype(x.dtype, copy=False)
 
     def _rows(self, X: Any, sample_domain: Any) -> tuple[Features, npt.NDArray[np.bool_]]:  # noqa: N803
-        """Check rows; where the domains have features of their own, by the domain the rows are of."""
+        """Check rows; if the domains have different features, against those of the rows' domain."""
         if self.target_stream_ is None:
             x = read_table(self, X, reset=False)
             domains = read_domains(sample_domain, len(x))
@@ -156,7 +156,7 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
             domains = None if sample_domain is None else read_domains(sample_domain, _num_samples(X))
             all_source = domains is not None and bool((domains > 0).all())
             if domains is not None and not all_source and (domains > 0).any():
-                raise ValueError("the domains have different features: give rows of one domain at a time")
+                raise ValueError("the domains have different features: pass rows of one domain at a time")
             x = read_table(self if all_source else self.target_stream_, X, reset=False)
         return x, np.zeros(len(x), dtype=bool) if domains is None else domains > 0
 

@@ -1,4 +1,4 @@
-"""Many fits at once: the entry, and the training of one stack."""
+"""Many fits at once: the entry point, and the training of one stack."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -21,7 +21,7 @@ _KINDS = ("cuda", "cpu")  # other devices have no float64, which the principal a
 
 
 def train(fits: Sequence[PreparedRows], settings: Sequence[HeadSettings], shape: Shape) -> list[StackedFit]:
-    """Train fits whose shapes agree."""
+    """Train fits of equal shapes."""
     layout = lay_out([fit.labels for fit in fits], shape.num_classes)
     source = [fit.source for fit in fits if fit.source is not None]
     rows = layout.fill(source, [fit.target for fit in fits])
@@ -40,7 +40,7 @@ def train(fits: Sequence[PreparedRows], settings: Sequence[HeadSettings], shape:
             torch.stack(losses, out=history[number])
     found = []
     for number, (rows_of_fit, of_fit) in enumerate(zip(fits, settings, strict=True)):
-        # Copied out of the stack, so that a fit does not keep the others alive.
+        # Copied, so that a fit does not keep the whole stack in memory.
         own = {name: x.detach()[number].clone() for name, x in parameters.named.items()}
         curves = {name: history[:, k, number].clone() for k, name in enumerate(Losses._fields)}
         scale = objective.scale[number].clone()
@@ -55,7 +55,7 @@ def _start(shape: Shape, settings: HeadSettings) -> dict[str, Tensor]:
 
 
 OnProgress = Callable[[int, int], None]
-"""Called after each stack with the number of fits done and of all fits."""
+"""Called after each stack with the number of finished fits and of all fits."""
 
 
 def fit_stack(
@@ -68,15 +68,15 @@ def fit_stack(
 ) -> list[StackedFit]:
     """Train many small networks on features, stacked along a leading dimension.
 
-    Splits, folds and settings may be mixed: fits whose tensors have the same shapes train together. Each result is that
-    of the fit trained by itself, to float tolerance, whatever else is in the stack.
+    Splits, folds and settings may be mixed: fits whose tensors have the same shapes train together. Each result equals
+    that of the fit trained alone, to float tolerance, whatever else is in the stack.
 
     Args:
-        problems: What each fit learns from. One object may be given many times, with different settings.
-        settings: How each of them trains, one for each problem.
+        problems: The data of each fit. One object may appear many times, with different settings.
+        settings: The settings of each fit, one for each problem.
         device: Where to train: "cpu", "cuda", or "auto" for a GPU if there is one.
-        memory: Most bytes at work, on all cores together; None for 1 GB on a CPU and half of what is free on a GPU.
-        on_progress: Called after each stack with the number of fits done and of all fits.
+        memory: Most bytes in use, over all cores; None for 1 GB on a CPU and half of the free memory on a GPU.
+        on_progress: Called after each stack with the number of finished fits and of all fits.
 
     Returns:
         The fits, in the order of the problems, on `device`.
@@ -126,7 +126,7 @@ def _device(device: str | torch.device) -> torch.device:
     if place.type not in _KINDS:
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}")
     if place.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={str(device)!r} was asked for, but torch finds no CUDA GPU")
+        raise ValueError(f"device={str(device)!r} was requested, but torch finds no CUDA GPU")
     return place
 
 
@@ -135,7 +135,7 @@ def _check(
 ) -> tuple[list[FeatureProblem], list[HeadSettings]]:
     problems, settings = list(problems), list(settings)
     if len(problems) != len(settings):
-        raise ValueError(f"settings must be as many as problems, {len(problems)}, got {len(settings)}")
+        raise ValueError(f"settings must have one entry per problem ({len(problems)}), got {len(settings)}")
     for name, values, kind in (("problems", problems, FeatureProblem), ("settings", settings, HeadSettings)):
         for value in values:
             if not isinstance(value, kind):
@@ -143,9 +143,7 @@ def _check(
     for problem, of_fit in zip(problems, settings, strict=True):
         sizes = problem.source.shape[1], problem.target.shape[1]
         if sizes[0] != sizes[1] and of_fit.streams == "shared" and of_fit.resolved_method().uses_source:
-            raise ValueError(
-                f"source and target have {sizes[0]} and {sizes[1]} features: that needs streams='separate'"
-            )
+            raise ValueError(f"source and target have {sizes[0]} and {sizes[1]} features: use streams='separate'")
     return problems, settings
 
 

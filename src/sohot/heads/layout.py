@@ -1,7 +1,7 @@
-"""Where each row of each fit lies while a stack trains.
+"""The position of each row of each fit while a stack trains.
 
-Labels never change in training, so rows are laid out class by class once, and no step has to sort anything. A class
-has the same slots in every fit of the stack; slots without a row are zero and weigh nothing. Classes of very different
+Labels never change during training, so rows are laid out class by class once, and no step needs to sort. A class has
+the same slots in every fit of the stack; slots without a row are zero and have no weight. Classes of very different
 sizes go to different buckets, as in `sohot.functional.grouping`. All source slots come before all target slots.
 """
 
@@ -64,7 +64,7 @@ class StackLayout(NamedTuple):
         return torch.cat(parts)
 
     def fill(self, source: Sequence[Tensor], target: Sequence[Tensor]) -> Tensor:
-        """Bring the rows of all fits to their slots: (F, slots, k)."""
+        """Put the rows of all fits into their slots: (F, slots, k)."""
         first = target[0]
         filled = first.new_zeros(len(target), self.slots, first.shape[1])
         for own, rows, slots in zip(filled, target, self.target_slots, strict=True):
@@ -75,10 +75,10 @@ class StackLayout(NamedTuple):
 
 
 def lay_out(labels: Sequence[tuple[Tensor, Tensor]], num_classes: int) -> StackLayout:
-    """Lay the rows of a stack of fits out.
+    """Lay out the rows of a stack of fits.
 
     Args:
-        labels: For each fit the classes of its source rows, none where one domain trains alone, and of its target rows.
+        labels: For each fit the classes of its source rows (empty if one domain trains alone) and of its target rows.
         num_classes: Number of classes.
 
     Example:
@@ -118,7 +118,7 @@ def _ranks(labels: Tensor) -> Tensor:
 
 
 def _buckets(source: Tensor, target: Tensor) -> list[StackBucket]:
-    """Keep all classes together while padding costs little, else split them by powers of two of their sizes."""
+    """Keep all classes together if padding costs little, else split them by powers of two of their sizes."""
     present = [c for c in range(len(source)) if source[c] + target[c] > 0]
     together = len(present) * int(source.max() + target.max())
     if together <= 1.5 * int((source + target).sum()):

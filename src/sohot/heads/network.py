@@ -1,8 +1,8 @@
 """The small networks and classifiers of all fits of a stack, as plain functions of stacked tensors.
 
 A network starts as the identity: φ = x + x D + b with D = 0, or with a hidden layer φ = x + gelu(x A + a) B + b with
-B = 0. So training starts from the features as they came, and weight decay leads back to them. Every tensor has the fits
-as its first dimension.
+B = 0. So training starts from the given features, and weight decay pulls back to them. The first dimension of every
+tensor is the fit.
 """
 
 from collections.abc import Mapping
@@ -18,17 +18,17 @@ _OF_NETWORKS = (".map", ".offset", ".hidden", ".hidden_offset")
 
 
 class Shape(NamedTuple):
-    """What the tensors of a fit look like; fits of one stack have it in common."""
+    """The tensor shapes of a fit; all fits of a stack share them."""
 
     size: int  # features
     num_classes: int
     streams: str
     heads: str
     hidden: int | None
-    two_domains: bool  # else the target's network alone
+    two_domains: bool  # else only the target's network
 
     def network(self, domain: str) -> str:
-        """Name of the network that a domain's rows go through."""
+        """Name of the network that processes a domain's rows."""
         return domain if self.two_domains and self.streams == "separate" else "target"
 
     def head(self, domain: str) -> str:
@@ -57,7 +57,7 @@ def tensor_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
 
 
 def of_network(name: str) -> bool:
-    """Tell whether a parameter is of a network on features, and not of a classifier or a class weight.
+    """Tell whether a parameter belongs to a network on features, not to a classifier or the class weights.
 
     >>> of_network("target.offset"), of_network("target.bias"), of_network("zeta")
     (True, False, False)
@@ -66,12 +66,12 @@ def of_network(name: str) -> bool:
 
 
 def first_values(shape: Shape, seed: int) -> dict[str, Tensor]:
-    """Where one fit starts: zeros, but for the hidden layer's weights, which the seed draws on the CPU in float64."""
+    """Initial values of one fit: zeros, except hidden layer weights, drawn from the seed on the CPU in float64."""
     values = {name: torch.zeros(of_one, dtype=torch.float64) for name, of_one in tensor_shapes(shape).items()}
     if shape.hidden is not None:
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.randn(shape.size, shape.hidden, generator=generator, dtype=torch.float64)
-        for name in values:  # both domains alike: separate networks start as one
+        for name in values:  # equal for both domains: separate networks start identical
             if name.endswith(".hidden"):
                 values[name] = drawn / shape.size**0.5
     return values

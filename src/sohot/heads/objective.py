@@ -15,15 +15,15 @@ from .network import Parameters, Shape, of_network
 
 
 class StackedStart:
-    """What `sohot.losses.StartingPoint` is for one model: α/2 ‖w − w⁰‖² of each fit's networks, not its classifiers.
+    """`sohot.losses.StartingPoint` for a stack: α/2 ‖w − w⁰‖² of each fit's networks, not its classifiers.
 
-    `weight_decay` is a relative of it and pulls the same way in a linear network, which starts at D = 0. But it shrinks
-    matrices alone, by a share that the optimiser does not rescale; this is a part of the objective, holds the offsets
-    too, and a hidden layer at what was drawn rather than at 0. With both asked for, this one counts.
+    `weight_decay` is similar and pulls the same way in a linear network, which starts at D = 0. But it shrinks only
+    matrices, by a share that the optimiser does not rescale; this penalty is part of the objective, also holds the
+    offsets, and holds a hidden layer at its initial draw instead of 0. If both are set, this one applies.
 
     Args:
         settings: Settings of each fit.
-        parameters: Where the fits start; copied now.
+        parameters: Initial values of the fits; copied now.
     """
 
     def __init__(self, settings: Sequence[HeadSettings], parameters: Parameters) -> None:
@@ -42,7 +42,7 @@ _NEWEST = 0.1  # share of the newest features in the running scale of feature_sc
 
 
 class Losses(NamedTuple):
-    """Each (F,); the parts carry no gradient and add up to the loss together with the penalties on weights."""
+    """Each (F,); the parts carry no gradient and, with the weight penalties, add up to the loss."""
 
     loss: Tensor
     cross_entropy: Tensor
@@ -50,10 +50,10 @@ class Losses(NamedTuple):
 
 
 class StackedObjective:
-    """What `sohot.training.Objective` is for one model, for all fits of a stack at once.
+    """`sohot.training.Objective` for all fits of a stack at once.
 
     Args:
-        settings: Settings of each fit; they agree in all but numbers.
+        settings: Settings of each fit; they differ only in numbers.
         shape: Shapes of the networks.
         layout: Where the rows lie.
         rows: Prepared features, (F, slots, k).
@@ -87,7 +87,7 @@ class StackedObjective:
 
     @torch.no_grad()
     def start(self, parameters: Parameters) -> None:
-        """Look at where the fits start: at weights to be held there, at the spread that features are divided by."""
+        """Record the initial state: the weights to hold there, and the spread to divide features by."""
         if any(of_fit.start_pull() for of_fit in self.settings):
             self.start_point = StackedStart(self.settings, parameters)
         is_scaled = self.alignment is not None or (self.domain_loss is not None and self.domain_loss.loss.is_scaled)
@@ -97,7 +97,7 @@ class StackedObjective:
             self.scale = torch.where(spread > 0, spread, 1.0)
 
     def _spread(self, features: Tensor) -> Tensor:
-        """Measure the spread as the loss does: the alignment looks at classes of both domains alone, others at all."""
+        """Measure the spread as the loss does: the alignment uses only classes in both domains, others use all."""
         if self.alignment is not None:
             return self.alignment(features, self.scale).energy.sqrt()
         return self.scale if self.domain_loss is None else self.domain_loss.spread(features)
@@ -106,7 +106,7 @@ class StackedObjective:
         """Compute the losses of all fits."""
         rows = network.both_features(parameters, self.shape, self.rows, self.source_slots, self.norm_bound)
         scores = network.both_logits(parameters, self.shape, rows, self.source_slots)
-        # Only the slots' own classes matter, so that log-sum-exp minus one entry is less work than a log-softmax.
+        # Only each slot's own class matters, so log-sum-exp minus one entry is less work than a log-softmax.
         of_rows = scores.logsumexp(2) - scores.gather(2, self.classes).squeeze(2)
         cross_entropy = (of_rows * self.row_weights).sum(1)
         loss = cross_entropy + network.head_penalty(parameters, self.shape, self.head_decay, self.coupling)
@@ -136,7 +136,7 @@ class StackedObjective:
 
 
 def zeta_shape(settings: HeadSettings, num_classes: int) -> tuple[int, int] | None:
-    """Shape of the learned class weights of one fit, the means first; None where there are none."""
+    """Shape of the learned class weights of one fit, the means first; None if there are none."""
     method = settings.resolved_method()
     if method.class_weights != "learned":
         return None

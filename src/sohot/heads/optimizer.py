@@ -13,10 +13,10 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # as torch.optim.AdamW
 
 
 class FlatParameters:
-    """All parameters of a stack in one tensor (F, P), and the same memory as named tensors (F, …) to differentiate by.
+    """All parameters of a stack in one tensor (F, P), with named views (F, …) of it to differentiate by.
 
     Args:
-        values: For each fit its first values; all fits have the same names and shapes.
+        values: Initial values of each fit; all fits have the same names and shapes.
         like: A tensor that tells the type and the device.
     """
 
@@ -41,8 +41,8 @@ class StackedOptimizer:
     """The optimiser of a stack.
 
     Both kinds have decoupled weight decay on the network's matrices (`weight_decay`); the classifier's λ‖W‖² is part of
-    the objective. Where the classifier learns alone first, gradients of the network are dropped, so that no momentum
-    gathers while it stands still.
+    the objective. While the classifier trains alone first, network gradients are dropped, so that a network at rest
+    gathers no momentum.
 
     Args:
         parameters: What to train; changed in place.
@@ -70,7 +70,7 @@ class StackedOptimizer:
         self.square = torch.zeros_like(flat)
 
     def step(self, gradient: Tensor, number: int) -> None:
-        """Make step `number`, counted from 0."""
+        """Do step `number`, counted from 0."""
         flat, first = self.parameters.flat, self.first
         head_alone, place, length = first.stage(number)
         factor = learning_rate_factor(place, length, first.schedule, first.warmup)
@@ -92,9 +92,9 @@ class StackedOptimizer:
             flat.addcmul_(self.mean.div(size).div_(mean), self.rates, value=-factor)
 
     def _corrections(self, number: int) -> tuple[float, float] | tuple[Tensor, Tensor]:
-        """Give what Adam's running mean and root of the mean square lack after so many steps.
+        """Return the bias corrections of Adam's running mean and root mean square after this many steps.
 
-        A network that has waited for the classifier has made fewer steps of its own.
+        A network that waited for the classifier has done fewer steps.
         """
         mean, square = _missing(number + 1)
         if not 0 < self.head_steps <= number:
@@ -109,7 +109,7 @@ def _missing(steps: int) -> tuple[float, float]:
 
 
 def _decay(settings: HeadSettings) -> float:
-    """Weight decay of the network; what is held at where it started (L2-SP) is not pulled by another force as well."""
+    """Weight decay of the network; none where L2-SP already holds the weights at their starting point."""
     return 0.0 if settings.start_pull() else settings.weight_decay
 
 

@@ -1,4 +1,4 @@
-"""What happens to features before training: centred, on principal axes, divided by one constant; once per problem."""
+"""Prepare features for training, once per problem: centre, project onto principal axes, divide by one constant."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,13 +10,13 @@ from ..methods.registry import Method
 from ..methods.settings import HeadSettings
 from .problem import ChosenRows, FeatureProblem
 
-_ROUNDS = 4  # of subspace iteration; the energy it misses is negligible after two or three
-_EXTRA = 16  # further directions it carries, so that the last axes are found as well
-_NEGLIGIBLE = 1e-10  # of the largest variance: an axis below it is noise of the arithmetic
+_ROUNDS = 4  # of subspace iteration; after two or three the missed energy is negligible
+_EXTRA = 16  # additional directions, so that the last axes are accurate too
+_NEGLIGIBLE = 1e-10  # share of the largest variance: an axis below it is rounding noise
 
 
 class Preparation(NamedTuple):
-    """An affine map of raw features: (x − mean) @ axes, or (x − mean)·axes where `axes` is one number."""
+    """An affine map of raw features: (x − mean) @ axes, or (x − mean)·axes if `axes` is one number."""
 
     mean: Tensor  # (d,)
     axes: Tensor  # (d, k), or () without principal axes
@@ -28,12 +28,12 @@ class Preparation(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of coordinates it gives."""
+        """Number of output coordinates."""
         return self.axes.shape[1] if self.axes.dim() else self.mean.shape[0]
 
 
 def prepare(rows: list[Tensor], components: int | None) -> list[Preparation]:
-    """Find the preparation of each of several sets of rows (n, d), all of one feature size, on one device.
+    """Find the preparation of each of several sets of rows (n, d) of one feature size, on one device.
 
     Args:
         rows: The training rows of each problem.
@@ -46,7 +46,7 @@ def prepare(rows: list[Tensor], components: int | None) -> list[Preparation]:
     stacked = torch.zeros(len(rows), max(map(len, rows)), size, dtype=torch.float64, device=rows[0].device)
     means = torch.stack([of_one.double().mean(0) for of_one in rows])
     for own, of_one, mean in zip(stacked, rows, means, strict=True):
-        own[: len(of_one)] = of_one.double() - mean  # empty rows stay zero and weigh nothing
+        own[: len(of_one)] = of_one.double() - mean  # empty rows stay zero and have no weight
     counts = torch.tensor([len(of_one) for of_one in rows], device=stacked.device)
     kept = size if components is None else min(components, size)
     if kept == size:
@@ -58,7 +58,7 @@ def prepare(rows: list[Tensor], components: int | None) -> list[Preparation]:
 
 
 def _root_mean_square(stacked: Tensor, counts: Tensor) -> Tensor:
-    """Root mean square of a coordinate; 1 where all rows are the same."""
+    """Root mean square of a coordinate; 1 if all rows are equal."""
     scale = (stacked.square().sum((1, 2)) / (counts * stacked.shape[2])).sqrt()
     return torch.where(scale > 0, scale, 1.0)
 
@@ -97,7 +97,7 @@ def principal_axes(centred: Tensor, count: int) -> Tensor:
 
 
 def _orthonormal(columns: Tensor) -> Tensor:
-    """Orthonormal columns that span the same space, by a Cholesky factor; directions without length become tiny."""
+    """Orthonormal columns that span the same space, by a Cholesky factor; directions of zero length become tiny."""
     gram = columns.transpose(1, 2) @ columns
     diagonal = gram.diagonal(dim1=1, dim2=2)
     diagonal += 1e-14 * diagonal.sum(1, keepdim=True) + 1e-300
@@ -107,22 +107,22 @@ def _orthonormal(columns: Tensor) -> Tensor:
 
 
 class PreparedRows(NamedTuple):
-    """Rows of one fit, ready to train on the device of training; without source rows where one domain trains alone."""
+    """Rows of one fit, prepared and on the training device; without source rows if one domain trains alone."""
 
     source: Tensor | None
     target: Tensor
-    labels: tuple[Tensor, Tensor]  # of the source rows, none without them, and of the target rows
-    preparations: dict[str, Preparation]  # what brings raw features there, by domain
+    labels: tuple[Tensor, Tensor]  # of the source rows (empty if none) and of the target rows
+    preparations: dict[str, Preparation]  # the map from raw features, by domain
 
 
 _AT_ONCE = 64
-"""Problems prepared together on a GPU: raw features in float64 are larger than what trains."""
+"""Most problems prepared together on a GPU: raw float64 features are larger than the training tensors."""
 
 _Key = tuple[int, bool, bool, int]
 
 
 class Preparer:
-    """Prepares problems on a device and remembers them.
+    """Prepares problems on a device and caches the results.
 
     Args:
         device: Where the fits will train.
@@ -136,7 +136,7 @@ class Preparer:
     def __call__(
         self, problems: Sequence[FeatureProblem], settings: Sequence[HeadSettings], size: int
     ) -> list[PreparedRows]:
-        """Prepare problems whose features come to `size` coordinates."""
+        """Prepare problems whose features become `size` coordinates."""
         keys: list[_Key] = []
         missing: dict[_Key, tuple[FeatureProblem, Method]] = {}
         for problem, of_fit in zip(problems, settings, strict=True):
@@ -145,7 +145,7 @@ class Preparer:
             keys.append(key)
             if key not in self._ready:
                 missing[key] = problem, method
-        # On a CPU one by one: a result must not depend, not even in its last digit, on what else is prepared with it.
+        # One by one on a CPU: a result must not depend, even in its last digit, on what else is prepared with it.
         at_once = 1 if self.device.type == "cpu" else _AT_ONCE
         items = list(missing.items())
         for start in range(0, len(items), at_once):

@@ -1,4 +1,4 @@
-"""What a fit learns from: labelled features of a source and a target, or of the one domain there is."""
+"""The data of a fit: labelled features of a source and a target, or of the only domain."""
 
 import warnings
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ class ChosenRows(NamedTuple):
     """Labelled rows of a feature tensor that other problems may share."""
 
     features: Tensor  # (all rows, d)
-    chosen: Tensor | None  # which of them, None for all
+    chosen: Tensor | None  # the rows to use, None for all
     labels: Tensor  # one for each chosen row
 
     def of(self, features: Tensor) -> Tensor:
-        """Take the chosen rows out of the features, or out of a copy of them on another device."""
+        """Select the chosen rows from the features, or from a copy of them on another device."""
         return features if self.chosen is None else features[self.chosen.to(features.device)]
 
 
@@ -36,12 +36,12 @@ class FeatureProblem:
     """Labelled features of two domains.
 
     Many problems may come from the same images (splits, folds): with `source_rows` and `target_rows` they share one
-    tensor of features and each holds the numbers of its rows only, see `from_rows`.
+    tensor of features and each holds only its row numbers; see `from_rows`.
 
     Attributes:
         source: Source features, (n, d); with `source_rows` the tensor the rows are taken from.
         source_labels: Class of each source row, integers in 0 … num_classes − 1.
-        target: Target features, (m, d2). d2 may differ from d where each domain has its own network.
+        target: Target features, (m, d2). d2 may differ from d if each domain has its own network.
         target_labels: Class of each target row.
         num_classes: Number of classes; a class may be missing from either domain.
         source_rows: Rows of `source` to use, in the order of `source_labels`; None for all.
@@ -70,7 +70,7 @@ class FeatureProblem:
             if rows is not None:
                 check_labels(rows, rows, (f"{domain}_rows", f"{domain}_rows"))
                 if rows.numel() == 0 or int(rows.min()) < 0 or int(rows.max()) >= len(features):
-                    raise ValueError(f"{domain}_rows must number rows of {domain}, 0 … {len(features) - 1}")
+                    raise ValueError(f"{domain}_rows must be row numbers of {domain} in 0 … {len(features) - 1}")
             check_labels(labels, features if rows is None else rows, (f"{domain}_labels", domain))
             check_label_range(labels, self.num_classes, f"{domain}_labels")
 
@@ -94,7 +94,7 @@ class FeatureProblem:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Precision to train in: that of the features, float32 at least."""
+        """Training precision: that of the features, at least float32."""
         return torch.promote_types(torch.promote_types(self.source.dtype, self.target.dtype), torch.float32)
 
     def with_target_rows(self, rows: Sequence[int]) -> "FeatureProblem":
@@ -104,10 +104,10 @@ class FeatureProblem:
         return replace(self, target_labels=self.target_labels[kept], target_rows=numbers)
 
     def seen_by(self, method: Method) -> tuple[ChosenRows | None, ChosenRows]:
-        """Give the source rows and the target rows that a method learns from.
+        """Return the source rows and the target rows that a method learns from.
 
-        The other domain is left out, for its features must not shape anything. With one domain alone, its rows go
-        through the target's network.
+        A domain that the method does not use is left out, so that its features have no influence. The rows of a single
+        domain go through the target's network.
         """
         source = ChosenRows(self.source, self.source_rows, self.source_labels)
         target = ChosenRows(self.target, self.target_rows, self.target_labels)
@@ -124,9 +124,9 @@ class FeatureProblem:
 
 
 def make_problem(rows: DomainRows) -> tuple[FeatureProblem, dict[str, Offset]]:
-    """Bring training rows to the trainer's form: float32, moved by a constant so that nothing is lost by it.
+    """Convert training rows to the trainer's float32, shifted by a constant to keep precision.
 
-    One domain alone stands in both places; method "t" sees it once.
+    A single domain serves as source and target; method "t" uses it once.
 
     Returns:
         The problem, and what was subtracted from the rows of "source" and "target".
@@ -142,7 +142,7 @@ def make_problem(rows: DomainRows) -> tuple[FeatureProblem, dict[str, Offset]]:
 
 
 def _offsets(source: Features, target: Features) -> tuple[Offset, Offset]:
-    """Give the mean of all rows; the domains keep their distance where they have the same features."""
+    """Return the mean of all rows; domains with the same features share it, which keeps their distance."""
     means = source.mean(axis=0, dtype=np.float64), target.mean(axis=0, dtype=np.float64)
     if source.shape[1] != target.shape[1]:
         return means
@@ -156,22 +156,22 @@ def _moved(x: Features, offset: Offset) -> Tensor:
 
 
 def _one_domain_settings(settings: HeadSettings) -> HeadSettings:
-    """Give the settings of a plain classifier: one stream, nothing to align. How carefully it trains stays."""
+    """Return the settings of a plain classifier: one stream, no alignment; training settings stay the same."""
     values = {**settings.as_json(), "method": "t", "orders": None, "sigma1": 0.0}
     values |= {"l2_sp": settings.start_pull(), "head_first": settings.share_of_head()}
     return HeadSettings.from_json({**values, "streams": "shared", "heads": "shared"})
 
 
 def fitting_settings(rows: DomainRows, settings: HeadSettings, *, stacklevel: int = 3) -> HeadSettings:
-    """Fit the settings to the rows there are, and warn of what cannot be done.
+    """Adapt the settings to the available rows, and warn about what is impossible.
 
     Args:
         rows: The training rows.
-        settings: What was asked for.
-        stacklevel: Whose line the warning shows.
+        settings: The requested settings.
+        stacklevel: Stack level of the line that the warning shows.
 
     Returns:
-        The settings; those of a plain classifier where the rows are all of one domain.
+        The settings; those of a plain classifier if all rows belong to one domain.
 
     Raises:
         ValueError: The method learns from a domain that has no labelled row.
@@ -179,14 +179,14 @@ def fitting_settings(rows: DomainRows, settings: HeadSettings, *, stacklevel: in
     method = settings.resolved_method()
     if rows.unlabelled and len(rows.target):
         warnings.warn(
-            f"{rows.unlabelled} target rows have no label and are left out: the method learns from labelled rows alone",
+            f"{rows.unlabelled} target rows have no label and are left out: the method learns only from labelled rows",
             stacklevel=stacklevel,
         )
     if not rows.one_domain:
         return settings
     if rows.has_target and len(rows.source):
         if not method.uses_source:
-            raise ValueError(f"method={method.name!r} learns from the target alone, and no target row has a label")
+            raise ValueError(f"method={method.name!r} learns only from the target, but no target row has a label")
         if method.uses_target:
             warnings.warn(
                 "no target row has a label, so nothing can be aligned: trained on the source alone",
@@ -194,7 +194,7 @@ def fitting_settings(rows: DomainRows, settings: HeadSettings, *, stacklevel: in
             )
     elif rows.has_target:
         if not method.uses_target:
-            raise ValueError(f"method={method.name!r} learns from the source alone, and there is no source row")
+            raise ValueError(f"method={method.name!r} learns only from the source, but there is no source row")
         if method.uses_source:
             warnings.warn(
                 "there is no source row, so nothing can be aligned: trained on the target alone", stacklevel=stacklevel

@@ -1,4 +1,4 @@
-"""What one fit of a stack leaves behind: a classifier of raw features, also as a file of tensors and JSON."""
+"""The result of one fit of a stack: a classifier of raw features, also as a file of tensors and JSON."""
 
 import json
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ class StackedFit:
     """A trained network and classifier on features.
 
     Attributes:
-        settings: What it was trained with.
+        settings: The training settings.
         shape: Shapes of its tensors.
-        preparations: What happens to raw features of "source" and "target" first.
+        preparations: How raw features of "source" and "target" are prepared.
         parameters: The trained tensors by name.
         history: "loss", "cross_entropy" and "alignment" before each step, each (steps,).
-        scale: What features are divided by before they are aligned.
+        scale: The number that features are divided by before alignment.
     """
 
     settings: HeadSettings
@@ -51,13 +51,13 @@ class StackedFit:
 
     @property
     def diverged(self) -> bool:
-        """Whether the loss or a parameter is no finite number any more. The other fits of a stack are not touched."""
+        """Whether the loss or a parameter is no longer finite. Other fits of the stack are not affected."""
         numbers = [self.history["loss"][-1:], *self.parameters.values()]
         return not all(bool(torch.isfinite(x).all()) for x in numbers)
 
     @property
     def zeta(self) -> dict[str, Tensor] | None:
-        """Learned class weights by term ("means", "order2", …), each (classes,); None where none were learned."""
+        """Learned class weights by term ("means", "order2", …), each (classes,); None if none were learned."""
         if ZETA not in self.parameters:
             return None
         names = ["means", *(f"order{order}" for order in self.settings.resolved_method().orders)]
@@ -65,15 +65,15 @@ class StackedFit:
 
     @torch.no_grad()
     def transform(self, features: Tensor, domain: str = "target") -> Tensor:
-        """Run raw features (n, d) of a domain through its network: what was aligned, (n, k)."""
+        """Run raw features (n, d) of a domain through its network; returns the aligned features (n, k)."""
         check_choice(domain, DOMAINS, "domain")
         check_features(features, "features")
         if domain not in self.preparations:
-            raise ValueError(f"this fit was trained on the target alone and takes no features of the {domain}")
+            raise ValueError(f"this fit was trained on the target alone and takes no {domain} features")
         preparation = self.preparations[domain]
         if features.shape[1] != preparation.mean.shape[0]:
             raise ValueError(
-                f"features of the {domain} had {preparation.mean.shape[0]} columns in training, got {features.shape[1]}"
+                f"{domain} features had {preparation.mean.shape[0]} columns in training, got {features.shape[1]}"
             )
         bound = self.settings.norm_bound
         rows = preparation(features.to(preparation.mean)).unsqueeze(0)
@@ -82,7 +82,7 @@ class StackedFit:
 
     @torch.no_grad()
     def predict_logits(self, features: Tensor, domain: str = "target") -> Tensor:
-        """Give the logits of raw features (n, d): (n, classes)."""
+        """Return the logits of raw features (n, d): (n, classes)."""
         rows = self.transform(features, domain).unsqueeze(0)
         return network.logits(self._stacked(), self.shape.head(domain), rows).squeeze(0)
 
@@ -90,7 +90,7 @@ class StackedFit:
         return {name: x.unsqueeze(0) for name, x in self.parameters.items()}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Give everything as tensors on the CPU, by name, and a config that fits into JSON; see `from_state`."""
+        """Return everything as named tensors on the CPU and a config that JSON can hold; see `from_state`."""
         tensors = {f"parameters.{name}": x for name, x in self.parameters.items()}
         tensors |= {f"history.{name}": x for name, x in self.history.items()}
         for domain, preparation in self.preparations.items():
@@ -100,7 +100,7 @@ class StackedFit:
         return copies, {"settings": self.settings.as_json(), "shape": self.shape._asdict()}
 
     def for_raw_rows(self, offsets: Mapping[str, npt.NDArray[np.float64]]) -> "StackedFit":
-        """Make a fit on moved rows take raw ones, on the CPU in float64: one row or many, the numbers are the same.
+        """Convert a fit on shifted rows to raw rows, on the CPU in float64, so that batch size does not matter.
 
         Args:
             offsets: What was subtracted from the rows of each domain before the fit.
@@ -114,7 +114,7 @@ class StackedFit:
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], config: dict[str, Any]) -> "StackedFit":
-        """Build a fit from what `state` gave."""
+        """Build a fit from the output of `state`."""
         return cls(
             HeadSettings.from_json(config["settings"]),
             Shape(**config["shape"]),
@@ -133,13 +133,13 @@ FORMAT = "sohot classifier of features, 1"
 
 
 def write_fit(file: Path, fit: StackedFit, classes: Labels, about: dict[str, Any]) -> None:
-    """Write a fit so that the file is there whole or not at all.
+    """Write a fit atomically: the file is complete or absent.
 
     Args:
         file: The file, usually `.safetensors`.
         fit: The trained networks.
-        classes: Labels of the classes: numbers, texts or truth values.
-        about: What else to keep; of what JSON does not know, arrays become lists and anything else None.
+        classes: Labels of the classes: numbers, strings or booleans.
+        about: Other values to store; arrays become lists, and what JSON cannot hold becomes None.
     """
     if not file.parent.is_dir():
         raise FileNotFoundError(f"{file}: its folder does not exist")
@@ -156,7 +156,7 @@ def read_fit(file: Path) -> tuple[StackedFit, Labels, dict[str, Any]]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It holds something else or is damaged.
+        ValueError: The file holds something else or is damaged.
     """
     if not file.is_file():
         raise FileNotFoundError(f"{file}: there is no such file")
@@ -166,11 +166,11 @@ def read_fit(file: Path) -> tuple[StackedFit, Labels, dict[str, Any]]:
             if metadata.get("format") != FORMAT:
                 raise ValueError(f"its format is {metadata.get('format', 'unknown')!r}")
             content = json.loads(metadata["content"])
-            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 - it is no dict
+            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 - not a dict
         fit = StackedFit.from_state(tensors, content["config"])
         return fit, np.asarray(content["classes"], dtype=content["label_type"]), dict(content["about"])
     except (SafetensorError, ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{file} is no classifier that sohot has saved: {' '.join(str(error).split())}") from None
+        raise ValueError(f"{file} is not a classifier saved by sohot: {' '.join(str(error).split())}") from None
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which fits train together, and stacks side by side on the cores of a processor."""
+"""Group fits into stacks that train together, and run stacks in parallel on CPU cores."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -11,13 +11,13 @@ from ..methods.settings import HeadSettings
 from .network import Shape, tensor_shapes
 
 _CPU_CACHE = 32 * 2**20
-"""Bytes at work in one stack on a CPU. Below it more fits at once are quicker, beyond the cache they are slower."""
+"""Bytes in use by one stack on a CPU. Up to this size more fits at once are faster, beyond the cache slower."""
 _CPU_MEMORY = 2**30
 _GPU_SHARE = 0.5
 
 
 class Algorithm(NamedTuple):
-    """The settings that all fits of a stack have in common; all others are numbers of each fit's own."""
+    """The settings that all fits of a stack share; all others are numbers that differ by fit."""
 
     orders: tuple[int, ...]
     scope: str | None
@@ -36,7 +36,7 @@ class Algorithm(NamedTuple):
 
     @classmethod
     def of(cls, settings: HeadSettings) -> "Algorithm":
-        """Take them out of the settings of a fit."""
+        """Extract them from the settings of a fit."""
         method = settings.resolved_method()
         aligns = method.scope is not None
         return cls(
@@ -58,7 +58,7 @@ class Algorithm(NamedTuple):
 
 
 class StackKey(NamedTuple):
-    """What decides with which other fits one can train."""
+    """The key of a fit: fits with equal keys can train together."""
 
     shape: Shape
     algorithm: Algorithm
@@ -70,9 +70,9 @@ def split_stacks(keys: Sequence[StackKey], device: torch.device, memory: int | N
     """Split fits into stacks.
 
     Args:
-        keys: What each fit needs.
+        keys: The key of each fit.
         device: Where they train.
-        memory: Most bytes at work (one fit trains in any case); None for 1 GB on a CPU and half of what is free on a
+        memory: Most bytes in use (a single fit always trains); None for 1 GB on a CPU and half of the free memory on a
             GPU.
 
     Returns:
@@ -82,7 +82,7 @@ def split_stacks(keys: Sequence[StackKey], device: torch.device, memory: int | N
     budget = _budget(device) if memory is None else memory
     groups: dict[StackKey, list[int]] = {}
     for number, key in enumerate(keys):
-        # Padding to one width costs arithmetic, which a CPU has little of; on a GPU a second stack costs more.
+        # Padding to one width costs arithmetic, which is scarce on a CPU; on a GPU a second stack costs more.
         groups.setdefault(key if on_cpu else key._replace(widths=(0, 0)), []).append(number)
     stacks = []
     for members in groups.values():
@@ -94,7 +94,7 @@ def split_stacks(keys: Sequence[StackKey], device: torch.device, memory: int | N
 
 
 def fit_bytes(key: StackKey) -> int:
-    """About how many bytes one fit needs while it trains: rows, what autograd keeps of them, and parameters."""
+    """Approximate bytes of one fit in training: rows, what autograd keeps of them, and parameters."""
     shape, (source, target) = key.shape, key.widths
     algorithm = key.algorithm
     slots = shape.num_classes * (source + target)
@@ -121,21 +121,21 @@ def _budget(device: torch.device) -> int:
 Result = TypeVar("Result")
 
 MOST = 8
-"""Jobs at a time: Python itself, which takes a small share of each, does one thing at a time."""
+"""Most jobs at a time: each spends a small share in Python, which runs one thread at a time."""
 
 
 def side_by_side(jobs: Iterable[Callable[[], Result]], device: torch.device) -> Iterator[Result]:
-    """Do jobs, on a processor as many at a time as torch has threads (at most 8), each with one of them.
+    """Run jobs; on a CPU as many in parallel as torch has threads (at most 8), with one thread each.
 
-    The products of a stack are too small to share out among threads, so each core had better have stacks of its own.
-    A job that is alone has all threads. Jobs are asked for one by one, when there is room.
+    The products of a stack are too small to split among threads, so each core runs its own stacks. A single job gets
+    all threads. Jobs are taken from the iterable one by one, as workers become free.
 
     Args:
-        jobs: What to do.
-        device: Where it is computed; on a GPU one after the other.
+        jobs: The jobs.
+        device: Where they compute; on a GPU they run one after the other.
 
     Yields:
-        What the jobs give, as they end.
+        The results, as jobs finish.
 
     Example:
         >>> sorted(side_by_side([lambda: 2, lambda: 1], torch.device("cpu")))
@@ -154,7 +154,7 @@ def side_by_side(jobs: Iterable[Callable[[], Result]], device: torch.device) -> 
         try:
             for job in chain(first, coming):
                 waiting.add(pool.submit(job))
-                if len(waiting) > workers:  # one is ready for whoever is free next
+                if len(waiting) > workers:  # one job waits for the next free worker
                     ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     yield from (one.result() for one in ended)
             while waiting:
@@ -162,4 +162,4 @@ def side_by_side(jobs: Iterable[Callable[[], Result]], device: torch.device) -> 
                 yield from (one.result() for one in ended)
         finally:
             pool.shutdown(cancel_futures=True)
-            torch.set_num_threads(threads)  # what new threads begin with is one number for the whole process
+            torch.set_num_threads(threads)  # the default of new threads is process-wide

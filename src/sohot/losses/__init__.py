@@ -1,4 +1,4 @@
-"""Losses between two labelled domains as modules: the alignment of scatters, and those of other papers."""
+"""Losses between two labelled domains as modules: scatter alignment, and the losses of other papers."""
 
 from typing import TYPE_CHECKING
 

@@ -23,26 +23,26 @@ class ScatterAlignment(nn.Module):
         1/C Σ_c [ σ2 ζ̄_c ‖μ_c − μ*_c‖² + σ1/R Σ_r ζ_cr ‖X_c⁽ʳ⁾ − X*_c⁽ʳ⁾‖²_F ] + α1/R Σ_r ‖ζ_r − 1‖² + α2 ‖ζ̄ − 1‖²
 
     over the R orders r. Without class weights all ζ are 1 and the last two terms are absent. A scatter with too few
-    rows to mean anything is left out (one row; two rows for odd orders), its class keeps the mean term. A batch
-    that shares no class between the domains gives 0 with a zero gradient.
+    rows to be meaningful (one row; two rows for odd orders) is left out; its class keeps the mean term. If the domains
+    share no class in a batch, the loss is 0 with a zero gradient.
 
     Args:
         num_classes: Number of classes; labels are integers in 0 … num_classes − 1.
         orders: Orders of the scatter tensors: (2,) aligns covariances, (2, 3, 4) also skewness and tails.
         sigma1: Weight of the scatter terms; one number, or one for each order.
         sigma2: Weight of the mean term.
-        class_weights: None, "learned" (parameters ζ and ζ̄ of this module: give them to the optimiser) or "closed-form"
-            (the best ζ for the current distances, computed anew in each call).
-        alpha1: How strongly ζ is held at 1. Not divided by the number of classes, as in the paper.
+        class_weights: None, "learned" (parameters ζ and ζ̄ of this module: pass them to the optimiser) or "closed-form"
+            (the best ζ for the current distances, recomputed in each call).
+        alpha1: Strength of the pull of ζ towards 1. Not divided by the number of classes, as in the paper.
         alpha2: The same for ζ̄.
         scope: "class", or "marginal" to align all rows of a domain as if they were one class (labels are ignored).
-        estimator: "plugin" (the paper), or "unbiased": zero on average where both domains follow one distribution.
-            Its value can be negative, so features need a bound of their own.
+        estimator: "plugin" (the paper), or "unbiased": zero on average if both domains follow one distribution.
+            Its value can be negative, so the features need a bound.
         feature_scale: "none" (the paper), "initial" (divide features by one constant: the root mean squared distance of
             a row from its class centre, in the first call) or "unit" (the same as a running average). Without scaling,
             σ1 depends on the size of the features to the power of twice the order.
         num_sources: Number of source domains; each is aligned with the target.
-        check_values: Look for labels out of range and NaN or infinite features in each call.
+        check_values: Check in each call for labels out of range and NaN or infinite features.
 
     Example:
         >>> import torch
@@ -86,7 +86,7 @@ class ScatterAlignment(nn.Module):
         self.feature_scale = check_choice(feature_scale, FEATURE_SCALES, "feature_scale")
         self.check_values = check_values
         if class_weights is not None:
-            check_choice(class_weights, CLASS_WEIGHTS, "class_weights, where given,")
+            check_choice(class_weights, CLASS_WEIGHTS, "class_weights, if given,")
         self.class_weights = class_weights
         self.weights = (
             ClassWeights(len(self.orders), self._num_groups, self.alpha1, self.alpha2)
@@ -97,17 +97,17 @@ class ScatterAlignment(nn.Module):
 
     @property
     def _num_groups(self) -> int:
-        """Number of pairs of a class and a source domain, each aligned by itself."""
+        """Number of pairs of a class and a source domain, each aligned separately."""
         return (self.num_classes if self.scope == "class" else 1) * self.num_sources
 
     @property
     def zeta(self) -> Tensor:
-        """ζ, the learned weights of the scatters, to look at: shape (orders, classes × sources), at least 0."""
+        """ζ, the learned weights of the scatters, for inspection: shape (orders, classes × sources), at least 0."""
         return self._learned().zeta
 
     @property
     def zeta_bar(self) -> Tensor:
-        """ζ̄, the learned weights of the means, to look at: shape (classes × sources,), at least 0."""
+        """ζ̄, the learned weights of the means, for inspection: shape (classes × sources,), at least 0."""
         return self._learned().zeta_bar
 
     def _learned(self) -> ClassWeights:
@@ -134,10 +134,10 @@ class ScatterAlignment(nn.Module):
             target: Target features (m, d).
             target_labels: Classes of the target rows (m,). May be None if `scope` is "marginal".
             source_domains: For several sources in one tensor: the domain 0 … num_sources − 1 of each source row.
-            return_parts: Also return what the loss consists of, for logging.
+            return_parts: Also return the parts of the loss, for logging.
 
         Returns:
-            The loss, a scalar; with `return_parts` a pair of it and a dict with the keys "means", "order2", … and
+            The loss, a scalar; with `return_parts` a pair of the loss and a dict with the keys "means", "order2", … and
             "weight_penalty", whose values carry no gradient and add up to the loss.
         """
         batch = self._batch(source, source_labels, target, target_labels, source_domains)
@@ -164,7 +164,7 @@ class ScatterAlignment(nn.Module):
         )
 
     def _weigh(self, batch: Batch) -> tuple[Tensor | tuple[float, ...], Tensor | None]:
-        """Give the weight of each term, or of each term and group (1 + orders, groups), and the penalty on ζ if any."""
+        """Return the weight of each term, or of each term and group (1 + orders, groups), and any penalty on ζ."""
         constants = term_weights(self.sigma2, self.sigma1)
         if self.class_weights is None:
             return constants, None
@@ -206,19 +206,19 @@ class ScatterAlignment(nn.Module):
         target_labels: Tensor | None,
         source_domains: Tensor | None,
     ) -> Batch:
-        """Bring the arguments of `forward` into one form."""
-        if self.scope == "marginal":  # labels are not needed, and not looked at
+        """Convert the arguments of `forward` to one form."""
+        if self.scope == "marginal":  # labels are ignored
             source_labels = _zeros_for(source) if isinstance(source, Tensor) else [_zeros_for(x) for x in source]
             target_labels = _zeros_for(target)
         elif source_labels is None or target_labels is None:
-            raise ValueError("source_labels and target_labels are needed unless scope='marginal'")
+            raise ValueError("source_labels and target_labels are required unless scope='marginal'")
         if not isinstance(source, (Tensor, list, tuple)):
             raise TypeError(f"source must be a torch.Tensor or a list of them, got {type(source).__name__}")
         if not isinstance(source, Tensor):
             if source_domains is not None:
-                raise ValueError("source_domains belongs to one tensor of several sources, but source is a list")
+                raise ValueError("source_domains requires source to be one tensor, but source is a list")
             if isinstance(source_labels, Tensor):
-                raise TypeError("source_labels must be a list of tensors like source, got one tensor")
+                raise TypeError("source_labels must be a list of tensors, like source, got one tensor")
             source, source_labels, source_domains = join(source, source_labels, self.num_sources)
         elif not isinstance(source_labels, Tensor):
             raise TypeError(f"source_labels must be a torch.Tensor, got {type(source_labels).__name__}")

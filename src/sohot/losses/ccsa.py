@@ -8,9 +8,9 @@ from .domain_loss import MarginLoss
 
 
 class ContrastiveSemanticAlignment(MarginLoss):
-    """Draw pairs of one class together across the domains, push pairs of two classes apart up to a margin.
+    """Pull pairs of one class together across the domains, push pairs of two classes apart up to a margin.
 
-    Over all pairs of a source row and a target row at the distance D the loss is the mean of D²/2 over pairs of one
+    Over all pairs of a source row and a target row at distance D the loss is the mean of D²/2 over pairs of one
     class plus the mean of max(0, margin − D)²/2 over pairs of two. The paper weighs it by γ against 1 − γ for the
     cross-entropy, γ = 0.25; `weight` is γ / (1 − γ).
 
@@ -19,9 +19,9 @@ class ContrastiveSemanticAlignment(MarginLoss):
     Args:
         num_classes: Number of classes.
         weight: Factor of the loss.
-        margin: Distance beyond which two classes are apart enough.
+        margin: Distance beyond which two classes are far enough apart.
         feature_scale: "none" or "initial", see `DomainLoss`.
-        check_values: Look at labels and features in each call.
+        check_values: Check labels and features in each call.
 
     Example:
         >>> import torch
@@ -34,8 +34,8 @@ class ContrastiveSemanticAlignment(MarginLoss):
     usual_weight = default_loss_weight("ccsa")
 
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
-        """Give the mean of the attraction plus the mean of the repulsion."""
+        """Return the mean attraction plus the mean repulsion."""
         squared = labels.squared_distances(source, target)
-        # The root has no slope at 0, where two rows coincide: such a pair is pushed nowhere rather than to NaN.
+        # The root has no slope at 0, where two rows coincide: such a pair gets a zero gradient instead of NaN.
         apart = (self.margin - squared.clamp(min=1e-12).sqrt()).clamp(min=0).square()
         return (labels.same.mean(squared) + labels.other.mean(apart)) / 2

@@ -8,8 +8,8 @@ class ClassWeights(nn.Module):
     """One weight for each class and term, pulled towards 1 and kept at 0 or above.
 
     The paper's objective is unbounded below in its weights: a class with a large distance would get a negative weight
-    and from then on be pushed apart. Here each call first sets weights that the optimiser has taken below 0 back to 0
-    (projected gradient descent), so that the objective is bounded and a weight at 0 can come back at once.
+    and then be pushed apart. Here each call first resets weights that the optimiser moved below 0 to 0 (projected
+    gradient descent), so the objective is bounded and a weight at 0 can recover at once.
 
     Args:
         num_orders: Number of scatter orders R.
@@ -32,16 +32,16 @@ class ClassWeights(nn.Module):
 
     @property
     def zeta(self) -> Tensor:
-        """ζ, the weights of the scatters, to look at: shape (R, C), at least 0, without gradient."""
+        """ζ, the weights of the scatters, for inspection: shape (R, C), at least 0, without gradient."""
         return self.raw_zeta.detach().clamp(min=0)
 
     @property
     def zeta_bar(self) -> Tensor:
-        """ζ̄, the weights of the means, to look at: shape (C,), at least 0, without gradient."""
+        """ζ̄, the weights of the means, for inspection: shape (C,), at least 0, without gradient."""
         return self.raw_zeta_bar.detach().clamp(min=0)
 
     def forward(self) -> Tensor:
-        """Stack the weights as the alignment wants them: (1 + R, C), the means first."""
+        """Stack the weights for the alignment: (1 + R, C), the means first."""
         with torch.no_grad():  # nothing below keeps these tensors for backward, so changing them in place is safe
             self.raw_zeta.clamp_(min=0)
             self.raw_zeta_bar.clamp_(min=0)
@@ -58,10 +58,10 @@ def weight_penalty(zeta: Tensor, zeta_bar: Tensor, alpha1: float, alpha2: float)
 
 
 def closed_form_weight(distance: Tensor, shares: Tensor, sigma: float, alpha: float) -> Tensor:
-    """Minimise σ·share·ζ·distance + α(ζ − 1)² over 0 ≤ ζ ≤ 1: the best weight for a distance that stands still.
+    """Minimise σ·share·ζ·distance + α(ζ − 1)² over 0 ≤ ζ ≤ 1: the best weight for a fixed distance.
 
     `shares` is 1/C for a term that enters the loss and 0 for one that does not (its weight stays 1). An unbiased
-    distance can be negative; the upper bound keeps such a class from being weighed ever more.
+    distance can be negative; the upper bound keeps the weight of such a class from growing.
 
     >>> closed_form_weight(torch.tensor([0.0, 1.0, 9.0]), torch.tensor(0.5), sigma=1.0, alpha=1.0)
     tensor([1.0000, 0.7500, 0.0000])

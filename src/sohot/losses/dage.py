@@ -8,7 +8,7 @@ from .domain_loss import DomainLoss
 
 
 class GraphEmbeddingAlignment(DomainLoss):
-    """Make pairs of one class near in proportion to pairs of two classes, across the domains.
+    """Make pairs of one class close relative to pairs of two classes, across the domains.
 
     The loss is Σ D² over pairs of a source and a target row of one class, divided by Σ D² over pairs of two classes:
     the trace ratio of the paper's two graph Laplacians. It does not depend on the scale of the features, and is 0 for a
@@ -20,7 +20,7 @@ class GraphEmbeddingAlignment(DomainLoss):
     Args:
         num_classes: Number of classes.
         weight: Factor of the loss.
-        check_values: Look at labels and features in each call.
+        check_values: Check labels and features in each call.
 
     Example:
         >>> import torch
@@ -37,7 +37,7 @@ class GraphEmbeddingAlignment(DomainLoss):
         super().__init__(num_classes, weight, "none", check_values)
 
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
-        """Give the ratio of the sums."""
+        """Return the ratio of the sums."""
         squared = labels.squared_distances(source, target)
         near, far = labels.same.sum(squared), labels.other.sum(squared)
         return (near / far.masked_fill(far == 0, 1)) * (far > 0)

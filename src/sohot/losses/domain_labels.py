@@ -1,6 +1,6 @@
-"""What the labels of both domains say about rows and pairs of rows: for one model, or for many fits at once.
+"""Masks of rows and pairs of rows by the labels of both domains: for one model, or for many fits at once.
 
-Shapes begin with "…": nothing for one model, (fits,) for many. So a loss is written once for both.
+Shapes start with "…": nothing for one model, (fits,) for many, so each loss is written only once.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class _Once(Generic[T]):
-    """A `functools.cached_property` without the lock of older Pythons, which torch.compile cannot follow."""
+    """A `functools.cached_property` without the lock of older Pythons, which torch.compile cannot trace."""
 
     def __init__(self, work: Callable[[Any], T]) -> None:
         self.work, self.__doc__ = work, work.__doc__
@@ -25,11 +25,11 @@ class _Once(Generic[T]):
 
 
 class Mask:
-    """Entries that count, and their sum and mean; 0, with a zero gradient, where no entry counts.
+    """Entries that count, and their sum and mean; 0 with a zero gradient if no entry counts.
 
     Args:
         where: True for the entries that count.
-        over: The dimensions to add up.
+        over: The dimensions to sum over.
 
     Example:
         >>> Mask(torch.tensor([True, True, False]), over=(-1,)).mean(torch.tensor([1.0, 2.0, 9.0]))
@@ -45,7 +45,7 @@ class Mask:
         return self.where.sum(self.over)
 
     def sum(self, values: Tensor) -> Tensor:
-        """Add up the values that count."""
+        """Sum the values that count."""
         return values.masked_fill(self.left_out, 0).sum(self.over)
 
     def mean(self, values: Tensor) -> Tensor:
@@ -54,13 +54,13 @@ class Mask:
 
 
 class DomainLabels:
-    """The classes of the rows of both domains. What follows from them is worked out once, when it is first asked for.
+    """The classes of the rows of both domains. Everything derived from them is computed once, on first use.
 
     Args:
         source: Classes of the source rows, (n,).
         target: Classes of the target rows, (m,).
         num_classes: Number of classes C.
-        taken: Which of the source and of the target rows are there, (…, n) and (…, m); None: all of them.
+        taken: Which source and target rows exist, (…, n) and (…, m); None for all.
 
     Example:
         >>> labels = DomainLabels(torch.tensor([0, 1]), torch.tensor([1]), num_classes=2)
@@ -92,7 +92,7 @@ class DomainLabels:
 
     @_Once
     def partners(self) -> Mask:
-        """For each row of both domains, the other rows of its class: (…, n + m, n + m), to be added up for each row."""
+        """For each row of both domains, the other rows of its class: (…, n + m, n + m), summed for each row."""
         labels = torch.cat([self.source, self.target])
         alike = (labels.unsqueeze(1) == labels) & ~self._itself
         if self.taken is not None:
@@ -115,17 +115,17 @@ class DomainLabels:
         return pairs & self.taken[0].unsqueeze(-1) & self.taken[1].unsqueeze(-2)
 
     def squared_distances(self, source: Tensor, target: Tensor) -> Tensor:
-        """Measure each source row against each target row: (…, n, m).
+        """Compute the squared distance of each source row to each target row: (…, n, m).
 
-        Rows are first moved by the mean of the target, which changes no distance but keeps the digits that a large
-        common mean would cost in ‖x‖² + ‖y‖² − 2xy.
+        Rows are first shifted by the target mean, which changes no distance but keeps the digits that ‖x‖² + ‖y‖² − 2xy
+        would lose to a large common mean.
         """
         centre = self.target_mean(target.detach())
         x, y = source - centre, target - centre
         lengths = x.square().sum(-1).unsqueeze(-1) + y.square().sum(-1).unsqueeze(-2)
         if x.dim() == 2:
             return (lengths - 2 * x @ y.T).clamp(min=0)
-        return torch.baddbmm(lengths, x, y.mT, alpha=-2).clamp(min=0)  # many fits: spares a pass over all pairs
+        return torch.baddbmm(lengths, x, y.mT, alpha=-2).clamp(min=0)  # many fits: saves a pass over all pairs
 
     def target_mean(self, target: Tensor) -> Tensor:
         """Average the target rows: (…, 1, d)."""
@@ -151,9 +151,9 @@ class DomainLabels:
         return x.new_zeros(number).index_add(0, groups, squares) / counts.clamp(min=1), counts
 
     def spread(self, source: Tensor, target: Tensor) -> Tensor:
-        """Give the root mean squared distance of a row from its mean, over groups of two rows or more: (…).
+        """Return the root mean squared distance of a row from its mean, over groups of two rows or more: (…).
 
-        0 where no group has two rows.
+        0 if no group has two rows.
         """
         variances, counts = self.class_variances(source, target)
         rows = torch.where(counts > 1, counts, 0.0)

@@ -1,4 +1,4 @@
-"""What the losses of other papers share: checks, float32 or better, a weight, and a constant to divide features by."""
+"""What the losses of other papers share: checks, at least float32, a weight, and a constant that divides features."""
 
 from abc import ABC, abstractmethod
 from importlib import import_module
@@ -18,7 +18,7 @@ def loss_class(home: str | None) -> "type[DomainLoss] | None":
     """Import a loss; None for a method without one.
 
     Args:
-        home: Its module and class, as a method's record names them.
+        home: Its module and class, as recorded for the method.
 
     Example:
         >>> loss_class("ccsa:ContrastiveSemanticAlignment")
@@ -32,22 +32,21 @@ def loss_class(home: str | None) -> "type[DomainLoss] | None":
 
 
 class DomainLoss(nn.Module, ABC):
-    """A loss on the features and labels of both domains, called as `sohot.ScatterAlignment` is.
+    """A loss on the features and labels of both domains, called like `sohot.ScatterAlignment`.
 
     Args:
         num_classes: Number of classes; labels are integers in 0 … num_classes − 1.
         weight: Factor of the loss; None for `usual_weight`.
         feature_scale: "none", or "initial" to divide features by one constant: the root mean squared distance of a row
-            from the mean of its class and domain, in the first call. Margins and weights then mean the same for every
-            network.
-        check_values: Look for labels out of range and NaN or infinite features in each call.
+            from the mean of its class and domain, in the first call. Margins and weights then fit every network.
+        check_values: Check in each call for labels out of range and NaN or infinite features.
     """
 
     usual_weight: ClassVar[float] = 1.0
     is_scaled: ClassVar[bool] = True
-    """Whether the size of the features matters, so that `feature_scale` does."""
+    """Whether the loss depends on the size of the features, and so on `feature_scale`."""
     numbers: ClassVar[tuple[str, ...]] = ()
-    """Settings besides the weight that are numbers; where many fits train at once, tensors of shape (fits, 1, 1)."""
+    """Numeric settings besides the weight; if many fits train at once, tensors of shape (fits, 1, 1)."""
 
     scale: Tensor
 
@@ -63,12 +62,12 @@ class DomainLoss(nn.Module, ABC):
 
     @abstractmethod
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
-        """Give the loss of scaled features, not yet weighted; 0 that carries a gradient if no pair says anything.
+        """Return the unweighted loss of scaled features; if no pair counts, a 0 that carries a gradient.
 
         Args:
             source: Source rows (…, n, d): of one model, or of each of many fits.
             target: Target rows (…, m, d).
-            labels: What is known of their classes.
+            labels: The classes of both.
 
         Returns:
             Shape (…).
@@ -90,7 +89,7 @@ class DomainLoss(nn.Module, ABC):
             source_labels: Their classes (n,).
             target: Target features (m, d).
             target_labels: Their classes (m,).
-            return_parts: Also return an empty dict, as these losses have no parts: `ScatterAlignment` has.
+            return_parts: Also return an empty dict: unlike `ScatterAlignment`, these losses have no parts.
 
         Returns:
             The loss, a scalar.
@@ -118,14 +117,14 @@ class DomainLoss(nn.Module, ABC):
 
 
 class MarginLoss(DomainLoss):
-    """A loss with a margin, which rows of two classes are to keep.
+    """A loss with a margin that rows of two classes must keep.
 
     Args:
         num_classes: Number of classes.
         weight: Factor of the loss; None for `usual_weight`.
-        margin: At least 0; for its meaning see the loss itself.
+        margin: At least 0; for its meaning see the loss.
         feature_scale: "none" or "initial", see `DomainLoss`.
-        check_values: Look at labels and features in each call.
+        check_values: Check labels and features in each call.
     """
 
     numbers = ("margin",)

@@ -8,7 +8,7 @@ from .domain_loss import MarginLoss
 
 
 class StochasticNeighborhoodAlignment(MarginLoss):
-    """Bring the farthest source row of a target row's class nearer than the nearest one of another class.
+    """Bring the farthest source row of a target row's class closer than the nearest row of another class.
 
     For each target row the loss is max(0, largest D² within its class − smallest D² to another class + margin), over
     the source rows; then the mean over the target rows that have both. The paper's probabilities reduce to these two
@@ -20,9 +20,9 @@ class StochasticNeighborhoodAlignment(MarginLoss):
     Args:
         num_classes: Number of classes.
         weight: Factor of the loss.
-        margin: By how much the squared distances have to differ.
+        margin: Required difference of the squared distances.
         feature_scale: "none" or "initial", see `DomainLoss`.
-        check_values: Look at labels and features in each call.
+        check_values: Check labels and features in each call.
 
     Example:
         >>> import torch
@@ -35,7 +35,7 @@ class StochasticNeighborhoodAlignment(MarginLoss):
     usual_weight = default_loss_weight("dsne")
 
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
-        """Give the mean hinge over the target rows."""
+        """Return the mean hinge over the target rows."""
         squared, between = labels.squared_distances(source, target), labels.between
         farthest = squared.masked_fill(labels.same.left_out, -1).amax(-2, keepdim=True)
         nearest = squared.masked_fill(labels.other.left_out, float("inf")).amin(-2, keepdim=True)

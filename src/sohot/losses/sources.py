@@ -1,7 +1,7 @@
 """Several source domains against one target.
 
-Each pair of a class and a source is aligned by itself: group = class · sources + source. The target's rows are set
-beside every source, so everything behind this file sees one source, one target and more classes.
+Each pair of a class and a source is aligned separately: group = class · sources + source. The target rows are repeated
+for every source, so the functions called from here see one source, one target and more classes.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Batch(NamedTuple):
 
 
 def one_source(source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Batch:
-    """One source: groups are classes, nothing to rearrange."""
+    """One source: groups are classes."""
     check_alignment_input(source, source_labels, target, target_labels)
     return Batch(source, source_labels, target, target_labels)
 
@@ -38,10 +38,10 @@ def several_sources(
     num_sources: int,
     check_values: bool,
 ) -> Batch:
-    """Sources in one tensor, told apart by `source_domains`."""
+    """Several sources in one tensor, distinguished by `source_domains`."""
     check_alignment_input(source, source_labels, target, target_labels)
     check_labels(source_domains, source, ("source_domains", "source"))
-    if check_values and not torch.compiler.is_compiling():  # wrong values would pass as those of another group
+    if check_values and not torch.compiler.is_compiling():  # a wrong value could look like another group
         check_label_range(source_labels, num_classes, "source_labels")
         check_label_range(target_labels, num_classes, "target_labels")
         check_label_range(source_domains, num_sources, "source_domains")
@@ -55,13 +55,13 @@ def several_sources(
 
 
 def join(sources: Sequence[Tensor], labels: Sequence[Tensor], num_sources: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Turn lists of sources and labels into one tensor of each, and the domain of each row."""
+    """Convert lists of sources and labels to one tensor each, plus the domain of each row."""
     if len(sources) != num_sources:
         raise ValueError(
             f"source is a list of {len(sources)} tensors, but num_sources={num_sources} was given to ScatterAlignment"
         )
     if len(labels) != len(sources):
-        raise ValueError(f"source_labels must be a list of {len(sources)} tensors like source, got {len(labels)}")
+        raise ValueError(f"source_labels must be a list of {len(sources)} tensors, like source, got {len(labels)}")
     for number, (source, of_source) in enumerate(zip(sources, labels, strict=True)):
         check_alignment_input(source, of_source, sources[0], labels[0], f"source[{number}]", "source[0]")
     domains = [torch.full_like(of_source, number) for number, of_source in enumerate(labels)]

@@ -1,4 +1,4 @@
-"""L2-SP: weights that remember where they started."""
+"""L2-SP: a penalty that pulls weights to their starting point."""
 
 from collections.abc import Iterable
 
@@ -7,14 +7,14 @@ from torch import Tensor, nn
 
 
 class StartingPoint(nn.Module):
-    """Penalise how far weights have moved from where they were when this object was built: α/2 ‖w − w⁰‖².
+    """Penalise the distance of weights from their values when this object was created: α/2 ‖w − w⁰‖².
 
     Pre-trained weights are worth keeping, so fine-tuning is pulled back to them rather than to zero.
 
     Li, Grandvalet, Davoine: Explicit inductive bias for transfer learning with convolutional networks. ICML 2018.
 
     Args:
-        parameters: The weights; copied now, given again in each call.
+        parameters: The weights; copied now, passed again in each call.
         pull: α.
 
     Example:
@@ -31,7 +31,7 @@ class StartingPoint(nn.Module):
             self.register_buffer(f"start{place}", parameter.detach().clone())
 
     def forward(self, parameters: Iterable[Tensor]) -> Tensor:
-        """Compute the penalty of weights in the order they were given first."""
+        """Compute the penalty of the weights, given in the same order as at creation."""
         pairs = zip(parameters, self.buffers(), strict=True)
         moved = [(now - start).square().sum() for now, start in pairs]
         return self.pull / 2 * torch.stack(moved).sum()

@@ -10,7 +10,7 @@ from .domain_loss import DomainLoss
 
 
 class SupervisedContrastive(DomainLoss):
-    """Let the rows of a class find each other among all rows, whatever their domain.
+    """Make the rows of a class find each other among all rows, whatever their domain.
 
     On features of length 1, each row is an anchor; the loss is the mean over its class of −log of the softmax of
     similarity / temperature over all other rows, then the mean over anchors whose class has another row.
@@ -20,8 +20,8 @@ class SupervisedContrastive(DomainLoss):
     Args:
         num_classes: Number of classes.
         weight: Factor of the loss.
-        temperature: Above 0; lower looks at the nearest rows alone.
-        check_values: Look at labels and features in each call.
+        temperature: Above 0; a low value focuses on the nearest rows.
+        check_values: Check labels and features in each call.
 
     Example:
         >>> import torch
@@ -50,7 +50,7 @@ class SupervisedContrastive(DomainLoss):
         self.temperature = temperature
 
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
-        """Give the mean over the anchors that have a partner."""
+        """Return the mean over the anchors that have a partner."""
         rows, partners = normalize(torch.cat([source, target], -2), dim=-1), labels.partners
         similarity = (rows @ rows.mT / self.temperature).masked_fill(labels.unseen, -torch.inf)
         return Mask(partners.count > 0, over=(-1,)).mean(-partners.mean(similarity.log_softmax(-1)))

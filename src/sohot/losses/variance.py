@@ -1,4 +1,4 @@
-"""The plain variance penalty: what is left of aligning scatters if nothing is aligned."""
+"""The plain variance penalty: what remains of scatter alignment without the alignment."""
 
 from torch import Tensor
 
@@ -11,14 +11,14 @@ class VariancePenalty(DomainLoss):
     """Penalise the spread of each class in each domain, without comparing the domains.
 
     With three target rows the plug-in scatter distance mostly shrinks the classes. This loss shrinks them and does
-    nothing else, so a gain of the alignment counts only if it is larger than the gain of this one. It is the mean, over
+    nothing else, so a gain from alignment counts only if it exceeds the gain from this penalty. It is the mean, over
     the pairs of a class and a domain with two rows or more, of the mean squared distance from their mean.
 
     Args:
         num_classes: Number of classes.
         weight: Factor of the loss.
         feature_scale: "none" or "initial", see `DomainLoss`.
-        check_values: Look at labels and features in each call.
+        check_values: Check labels and features in each call.
 
     Example:
         >>> import torch
@@ -31,6 +31,6 @@ class VariancePenalty(DomainLoss):
     usual_weight = default_loss_weight("variance")
 
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
-        """Give the mean over classes and domains."""
+        """Return the mean over classes and domains."""
         variances, counts = labels.class_variances(source, target)
         return Mask(counts > 1, over=(-1,)).mean(variances)

@@ -1,8 +1,8 @@
-"""The alignment loss by kernels on a GPU; `gram` computes the same in plain operations and is the reference.
+"""GPU kernels for the alignment loss; `gram` computes the same in plain operations and is the reference.
 
-The environment variable SOHOT_KERNEL says which of the two is used: "auto" (the kernels on an NVIDIA GPU that has what
-they need), "plain" (never the kernels) or "triton" (the kernels for all input they can take, also under Triton's
-interpreter on a CPU). Triton is imported when the kernels are first used.
+The environment variable SOHOT_KERNEL selects one of the two: "auto" (the kernels on an NVIDIA GPU that supports them),
+"plain" (never the kernels) or "triton" (the kernels for all input they can take, also under Triton's interpreter on a
+CPU). Triton is imported when the kernels are first used.
 """
 
 import os
@@ -24,11 +24,11 @@ _HAS_TRITON = find_spec("triton") is not None
 
 
 def is_usable(source: Tensor, target: Tensor, num_classes: int) -> bool:
-    """Whether the kernels take such features: decided by types, shapes and devices alone, never by values."""
+    """Whether the kernels can take these features: depends only on types, shapes and devices, never on values."""
     choice = check_choice(os.environ.get("SOHOT_KERNEL", "auto"), CHOICES, "the environment variable SOHOT_KERNEL")
     if choice == "plain" or source.dtype not in TYPES or target.dtype != source.dtype:
         return False
-    if source.shape[0] + target.shape[0] > LARGEST_CAPACITY * num_classes:  # plain products of matrices serve these
+    if source.shape[0] + target.shape[0] > LARGEST_CAPACITY * num_classes:  # plain matrix products are better here
         return False
     if choice == "triton":
         if not _HAS_TRITON:

@@ -1,6 +1,6 @@
-"""The alignment loss by the GPU kernels as one differentiable operation.
+"""The alignment loss on the GPU kernels as one differentiable operation.
 
-Forward leaves the small Gram matrices; backward turns them into the gradient, multiplied by what comes from above, in
+Forward saves the small Gram matrices; backward turns them into the gradient, multiplied by the upstream gradient, in
 one pass over the features. A compiler sees two opaque operators.
 """
 
@@ -32,7 +32,7 @@ def fused_alignment(
     scale: Tensor | None,
     check_values: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Compute what `scatter_alignment` returns; each term is weighed by sigmas[k] and, where given, weights[k, c]."""
+    """Compute the result of `scatter_alignment`; each term is weighed by sigmas[k] and, if given, weights[k, c]."""
     source, target = (x if x.stride(1) == 1 else x.contiguous() for x in (source, target))
     source_labels, target_labels = source_labels.contiguous(), target_labels.contiguous()
     weights, scale = (x if x is None or x.device == source.device else x.to(source.device) for x in (weights, scale))
@@ -74,7 +74,7 @@ class _FusedAlignment(torch.autograd.Function):
         by_source: Tensor | None = None
         by_target: Tensor | None = None
         by_weights: Tensor | None = None
-        if torch.is_grad_enabled():  # create_graph=True: a derivative of this derivative is wanted
+        if torch.is_grad_enabled():  # create_graph=True: a second derivative is needed
             by_source, by_target, by_weights = _differentiable_backward(ctx, upstream)
         else:
             if wants_source or wants_target:
@@ -160,7 +160,7 @@ _backward_operator = torch.library.custom_op("sohot::fused_alignment_backward", 
 
 @_forward_operator.register_fake
 def _(*arguments: Any) -> tuple[Tensor, ...]:
-    """Shapes and types of what the operator returns, for compilers."""
+    """Shapes and types of the operator's results, for compilers."""
     source, _, target, _, weights, _, sigmas, _, _, classes, _ = arguments
     layout = choose_layout(source.shape[0] + target.shape[0], classes, source.shape[1], processors(source.device))
     rows, (_, size), terms = source.shape[0] + target.shape[0], source.shape, len(sigmas)

@@ -1,9 +1,9 @@
-"""Kernels on the small numbers: distances from Gram matrices, the loss from distances, and back to a matrix.
+"""Kernels on small data: distances from Gram matrices, the loss from distances, and back to a matrix.
 
-Everything here is per class or one number; features are not touched.
+Everything here is per class or a single number; features are not touched.
 """
 
-# Written for Triton's compiler, which names constants in capitals, and not for Python's type checker.
+# Written for Triton's compiler, whose constants are in capitals, not for Python's type checker.
 # mypy: ignore-errors
 # ruff: noqa: B007, N803
 
@@ -15,7 +15,7 @@ from .rows import NOWHERE, pair_weights
 
 @triton.jit
 def parts_of(numbers, classes, ORDERS: tl.constexpr):
-    """Where things are among the float64 numbers of all classes.
+    """Return where the parts start among the float64 numbers of all classes.
 
     Raw distances (1 + orders, C), coefficients (1 + orders, C), rows of each domain (2, C), energies (C,), and the
     squared distances of the means by part of the columns (parts, C).
@@ -27,7 +27,7 @@ def parts_of(numbers, classes, ORDERS: tl.constexpr):
 
 @triton.jit
 def members(listed, n, CAPACITY: tl.constexpr, TYPE: tl.constexpr):
-    """Rows of a class, which slots hold source and target rows, and how many do."""
+    """Return the rows of a class, which slots hold source and target rows, and how many of each."""
     number = tl.load(listed + tl.arange(0, CAPACITY))
     in_source, in_target = (number < n).to(TYPE), ((number >= n) & (number < NOWHERE)).to(TYPE)
     return number, in_source, in_target, tl.sum(in_source, 0), tl.sum(in_target, 0)
@@ -35,7 +35,7 @@ def members(listed, n, CAPACITY: tl.constexpr, TYPE: tl.constexpr):
 
 @triton.jit
 def _total(matrix):
-    """Sum over both sides at once."""
+    """Sum over both dimensions at once."""
     return tl.sum(tl.ravel(matrix), 0)
 
 
@@ -52,7 +52,7 @@ def distances_of_class(
 ):
     """Add up the parts of the Gram matrix of class `program_id(0)` and take its powers; all in float64.
 
-    The whole matrix is left in the place of its first part, in float32, for the gradient.
+    The complete matrix replaces its first part, in float32, for the gradient.
     """
     c, classes = tl.program_id(0), tl.num_programs(0)
     distances, _, counts, energies, mean_squares = parts_of(numbers, classes, ORDERS)
@@ -80,7 +80,7 @@ def distances_of_class(
         tl.store(distances + c, square)
     for k in tl.static_range(len(ORDERS)):
         power = products
-        for step in tl.static_range(ORDERS[k] - 1):  # the compiler shares the powers that orders have in common
+        for step in tl.static_range(ORDERS[k] - 1):  # the compiler reuses powers that orders share
             power = power * products
         tl.store(distances + (k + 1) * classes + c, _total(pairs * power))
 
@@ -120,7 +120,7 @@ def weigh(
     energy, taken, shared, seen = tl.sum(energy, 0), tl.sum(taken, 0), tl.sum(shared, 0), tl.sum(seen, 0)
     energy = energy / tl.maximum(taken, 1.0)
     tl.store(spread, tl.sqrt(energy).to(tl.float32))
-    # A `scale` of 0 stands for the root of the energy. A row of no class makes all NaN: nothing else could tell of it.
+    # A `scale` of 0 means the root of the energy. A row of no class makes everything NaN: no other signal is possible.
     square = tl.where(energy > 0, energy, 1.0)
     if scale is not None:
         given = tl.load(scale).to(tl.float64)
@@ -177,7 +177,7 @@ def gradient_matrix(
 ):
     """The matrix that turns centred rows into their gradient (`_gradient_matrix` of `gram`), in float32.
 
-    Products are brought to at most 1 first, so that no power leaves float32 while the gradient itself does not.
+    Products are first scaled to at most 1, so that no power overflows float32 unless the gradient itself does.
     """
     largest = tl.maximum(tl.max(tl.max(tl.abs(products), 1), 0), 1e-30)
     products = products / largest

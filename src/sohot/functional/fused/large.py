@@ -1,11 +1,11 @@
-"""Classes of more rows than one program holds: the same sums, tile by tile of the Gram matrix, one program for a class.
+"""Classes with more rows than one program holds: the same sums by tiles of the Gram matrix, one program per class.
 
-Which classes these are is known to the device alone, so these kernels are always launched; a program whose class is
-small ends at once. They are right for any number of rows and quick for a few tiles; large classes throughout are
-better served by the plain products of `gram`.
+Only the device knows which classes these are, so these kernels are always launched; a program whose class is small
+ends at once. They are correct for any number of rows and fast for a few tiles; if all classes are large, the plain
+products of `gram` are better.
 """
 
-# Written for Triton's compiler, which names constants in capitals, and not for Python's type checker.
+# Written for Triton's compiler, whose constants are in capitals, not for Python's type checker.
 # mypy: ignore-errors
 # ruff: noqa: B007, N803
 
@@ -19,7 +19,7 @@ from .rows import NOWHERE, centred, find_rows, load_rows, pair_weights, row_poin
 
 @triton.jit
 def _first_place(filled, c, BLOCK: tl.constexpr):
-    """Where the rows of a class begin when all rows are listed class by class."""
+    """Return where the rows of a class start if all rows are listed class by class."""
     before = tl.zeros((BLOCK,), tl.int32)
     for start in range(0, c, BLOCK):
         other = start + tl.arange(0, BLOCK)
@@ -29,7 +29,7 @@ def _first_place(filled, c, BLOCK: tl.constexpr):
 
 @triton.jit
 def _tile(listed, rows, tile, n, CAPACITY: tl.constexpr):
-    """Rows of one tile of a class, and which of them belong to the source and to the target."""
+    """Return the rows of one tile of a class, and which belong to the source and to the target."""
     slot = tile * CAPACITY + tl.arange(0, CAPACITY)
     number = tl.load(listed + slot, mask=slot < rows, other=NOWHERE)
     return number, (number < n).to(tl.float32), ((number >= n) & (number < NOWHERE)).to(tl.float32)
@@ -39,7 +39,7 @@ def _tile(listed, rows, tile, n, CAPACITY: tl.constexpr):
 def _centred_tile(
     pointers, number, in_source, in_target, means, other_means, columns, n_c, m_c, size, UNBIASED: tl.constexpr
 ):
-    """Some columns of the rows of a tile, with the means taken off."""
+    """Load some columns of the rows of a tile, minus the means."""
     x = load_rows(pointers, columns, number < NOWHERE, size, False)
     source_mean = tl.load(means + columns, mask=columns < size, other=0.0)
     target_mean = tl.load(other_means + columns, mask=columns < size, other=0.0)
@@ -67,9 +67,9 @@ def _tile_pair(
     BLOCK: tl.constexpr,
     UNBIASED: tl.constexpr,
 ):
-    """Multiply the rows of two tiles, number `tile` of all pairs, with each other.
+    """Multiply the rows of two tiles, number `tile` of all pairs.
 
-    Returns the products, in float64, the weights of these pairs of rows, and both tiles as `_tile` gives them.
+    Returns the products in float64, the weights of these pairs of rows, and both tiles as `_tile` returns them.
     """
     tiles = tl.cdiv(rows, CAPACITY)
     number, sources, targets = _tile(listed, rows, tile // tiles, n, CAPACITY)
@@ -166,7 +166,7 @@ def large_distances(
             for step in tl.static_range(ORDERS[k] - 1):
                 power = power * products
             term = tl.sum(tl.sum(pairs * power, 1), 0)
-            # Added up in memory: the program is the only one to touch this number.
+            # Summed in memory: no other program touches this number.
             so_far = tl.load(distances + (k + 1) * classes + c, mask=tile > 0, other=0.0)
             tl.store(distances + (k + 1) * classes + c, so_far + term)
             tl.debug_barrier()
@@ -196,7 +196,7 @@ def large_gradient(
     UNBIASED: tl.constexpr,
     WANTED: tl.constexpr,
 ):
-    """Write the gradient for the rows of a large class: tile by tile, then take off its mean in each domain.
+    """Write the gradient for the rows of a large class: tile by tile, then subtract its mean in each domain.
 
     WANTED: 1 for the source, 2 for the target, 3 for both.
     """

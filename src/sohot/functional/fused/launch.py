@@ -1,4 +1,4 @@
-"""Launches of the kernels, forward and backward: nothing here waits for the device."""
+"""Launch the kernels, forward and backward, without waiting for the device."""
 
 from collections.abc import Hashable
 from typing import Any, NamedTuple
@@ -20,11 +20,11 @@ def launch(
     Args:
         kernel: A function under `triton.jit` whose constants come last.
         grid: Number of programs.
-        key: Equal only where types, alignments, sizes and constants are: all that a kernel is compiled for.
-        arguments: All its arguments but the constants, in order.
-        constants: Its constants, and options of the compiler.
+        key: Equal only if types, alignments, sizes and constants (all that a kernel is compiled for) are equal.
+        arguments: All its arguments except the constants, in order.
+        constants: Its constants and compiler options.
     """
-    name = id(kernel), key  # kernels live as long as their modules; to hash one takes longer than to launch it
+    name = id(kernel), key  # kernels live as long as their modules; hashing one takes longer than a launch
     found = _compiled.get(name)
     if found is not None:
         compiled, values = found
@@ -33,14 +33,14 @@ def launch(
     compiled = kernel[grid](*arguments, **constants)
     if compiled is None:  # interpreted
         return
-    if len(_compiled) >= MOST_KERNELS:  # batches of ever other sizes: begin anew, the kernels themselves stay cached
+    if len(_compiled) >= MOST_KERNELS:  # ever-changing batch sizes: start over; the kernels themselves stay cached
         _compiled.clear()
     _compiled[name] = compiled, tuple(constants[name] for name in kernel.arg_names[len(arguments) :])
 
 
 LABELS_AT_ONCE = 256
 FEW_COLUMNS = 512
-LARGE_BLOCK = 32  # columns in one step for classes of more rows than a program holds
+LARGE_BLOCK = 32  # columns per step for classes with more rows than a program holds
 
 
 class Batch(NamedTuple):
@@ -55,8 +55,8 @@ class Batch(NamedTuple):
 class Saved(NamedTuple):
     """What the gradient needs besides the features."""
 
-    slots: Tensor  # int32: rows of each class as found and in order, both (C, capacity); how many (C,); a list (n + m,)
-    grams: Tensor  # (parts, C, capacity, capacity), whole in the first
+    slots: Tensor  # int32: rows of each class as found and sorted, both (C, capacity); counts (C,); a list (n + m,)
+    grams: Tensor  # (parts, C, capacity, capacity), the total in the first
     means: Tensor  # (2, C, d) of each class, source and target
     numbers: Tensor  # float64 (…, C), see `parts_of`
     by_weights: Tensor  # (1 + orders, C) derivative of the loss in each weight; empty without weights
@@ -72,7 +72,7 @@ def launch_forward(
     classes: int,
     layout: Layout | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Saved]:
-    """Compute loss, terms, distances and spread of `functional.alignment.Alignment`, and what the gradient needs."""
+    """Compute the fields of `functional.alignment.Alignment`, and what the gradient needs."""
     rows, (_, size), device = len(batch.source) + len(batch.target), batch.source.shape, batch.source.device
     if layout is None:
         layout = choose_layout(rows, classes, size, processors(device))
@@ -119,7 +119,7 @@ def launch_forward(
 
 
 def _key(layout: Layout, orders: tuple[int, ...], unbiased: bool, *tensors: Tensor | None) -> tuple[object, ...]:
-    """All that decides how the kernels are compiled."""
+    """Everything that determines how the kernels are compiled."""
     kinds = [x if x is None else (x.dtype, x.shape, x.stride(), x.data_ptr() % 16, x.device.index) for x in tensors]
     return layout, orders, unbiased, *kinds
 
@@ -137,7 +137,7 @@ def _measure(
     layout: Layout,
     key: tuple[object, ...],
 ) -> None:
-    """Find the rows of each class, multiply them and take distances from the products."""
+    """Find the rows of each class, multiply them and compute distances from the products."""
     from . import distances, large, passes, rows
 
     source, source_labels, target, target_labels = batch
@@ -211,7 +211,7 @@ def launch_backward(
     wanted: tuple[bool, bool],
     layout: Layout | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the gradient of the loss in the features of the domains that are wanted; empty for the other."""
+    """Compute the gradient of the loss in the features of the wanted domains; empty for the other."""
     from . import large, passes
 
     (n, size), m, classes = source.shape, target.shape[0], saved.numbers.shape[1]

@@ -1,4 +1,4 @@
-"""How the kernels are laid out over a GPU: decided by shapes alone, so that nothing waits for values."""
+"""The layout of the kernels on a GPU: it depends only on shapes, so nothing waits for values."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -8,19 +8,19 @@ from torch import Tensor
 
 
 class Layout(NamedTuple):
-    """Sizes that the kernels are compiled for; everything follows from shapes, never from values."""
+    """Sizes that the kernels are compiled for; they depend on shapes, never on values."""
 
     capacity: int  # rows of a class that one program holds
-    scan: int  # labels looked at in one step where programs list their rows themselves; 0: rows are placed before
-    block: int  # columns in one step, forward
+    scan: int  # labels read per step if programs list their rows themselves; 0: rows are placed before
+    block: int  # columns per step, forward
     parts: int  # programs that share the columns of a class, forward
     warps: int
-    stages: int  # loads under way at one time
+    stages: int  # concurrent loads
     gradient_block: int  # the same, backward
     gradient_parts: int
     gradient_warps: int
     gradient_stages: int
-    gradient_registers: int | None  # most for a thread; None: as the compiler likes
+    gradient_registers: int | None  # most per thread; None: the compiler decides
 
 
 MOST_ROWS_TO_SCAN = 4096
@@ -29,9 +29,9 @@ LARGEST_CAPACITY = 64
 
 @lru_cache(maxsize=256)
 def choose_layout(rows: int, classes: int, size: int, processors: int) -> Layout:
-    """Lay out a problem: classes are taken to be of about equal size, larger ones have a way of their own.
+    """Lay out a problem, assuming classes of about equal size; larger ones are handled separately.
 
-    Blocks, warps, stages and registers are those that were fastest of many on an H200.
+    Blocks, warps, stages and registers were the fastest of many on an H200.
     """
     capacity = min(max(16, power_of_two(-(-rows // classes))), LARGEST_CAPACITY)
     many_rows = capacity == LARGEST_CAPACITY
@@ -64,10 +64,10 @@ def processors(device: torch.device) -> int:
 
 
 def columns_each(size: int, block: int, parts: int) -> int:
-    """Columns of one part: whole steps, so that a part never begins within another's step."""
+    """Columns of one part: whole steps, so that a part never starts within another's step."""
     return -(-size // (block * parts)) * block
 
 
 def are_aligned(*features: Tensor) -> bool:
-    """Whether every row begins at a multiple of 16 bytes, so that 16 bytes can be moved at once."""
+    """Whether every row starts at a multiple of 16 bytes, so that 16 bytes can be moved at once."""
     return all((x.stride(0) * x.element_size()) % 16 == 0 and x.data_ptr() % 16 == 0 for x in features)

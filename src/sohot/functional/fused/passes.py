@@ -1,12 +1,12 @@
 """The two passes over the features: Gram matrices forward, gradient rows backward.
 
-A program holds all rows of one class and, step by step, some of their columns, so centring is exact and needs no pass
-of its own. Products of float32 numbers run on matrix units in pieces of fewer digits: with x = high + low,
+A program holds all rows of one class and, step by step, some of their columns, so centring is exact and needs no
+separate pass. Products of float32 numbers run on matrix units in pieces of fewer digits: with x = high + low,
 x yᵀ = high highᵀ + high lowᵀ + low highᵀ + low lowᵀ, of which a Gram matrix needs one of the middle two. The last
-counts on the diagonal alone, where all its products are positive, unless there are too few columns to average it out.
+matters only on the diagonal, where all its products are positive, unless there are too few columns to average it out.
 """
 
-# Written for Triton's compiler, which names constants in capitals, and not for Python's type checker.
+# Written for Triton's compiler, whose constants are in capitals, not for Python's type checker.
 # mypy: ignore-errors
 # ruff: noqa: N803
 
@@ -29,10 +29,10 @@ def list_rows(
     CAPACITY: tl.constexpr,
     LABELS: tl.constexpr,
 ):
-    """Bring the rows of a class in order, in the second half of `slots`; returns their number.
+    """Sort the rows of a class in the second half of `slots`; returns their number.
 
-    With LABELS > 0 the program looks for them itself, that many labels at a time; else `place_rows` has found them.
-    All programs of a class write the same.
+    With LABELS > 0 the program finds them itself, that many labels at a time; else `place_rows` has found them. All
+    programs of a class write the same.
     """
     slot = tl.arange(0, CAPACITY)
     listed, filled = slots + (classes + c) * CAPACITY, slots + 2 * classes * CAPACITY
@@ -97,12 +97,12 @@ def gram(
             x, difference = centred(x, source_mean, target_mean, in_source, in_target, n_c, m_c, UNBIASED)
             squares += difference * difference
             high, low = pieces(x)
-            # Matrix units cut off digits whenever they add: let them add few numbers, and add up their sums here.
+            # Matrix units drop digits whenever they add: let them add few numbers, and add their sums here.
             crossed = tl.dot(high, tl.trans(low), crossed)
             if FEW_COLUMNS:
                 straight += tl.dot(high, tl.trans(high), tl.dot(low, tl.trans(low)))
             else:
-                straight += tl.dot(high, tl.trans(high)) * one  # a factor, lest the compiler joins the two sums
+                straight += tl.dot(high, tl.trans(high)) * one  # a factor keeps the compiler from merging the two sums
                 rest = x - rounded(x)
                 low_squares += tl.sum(tl.reshape(rest * rest, (CAPACITY, BLOCK // 4, 4)), 2)
     products = straight + crossed + tl.trans(crossed)
@@ -146,7 +146,7 @@ def gradient(
     slot = tl.arange(0, CAPACITY)
     number, in_source, in_target, n_c, m_c = members(slots + (classes + c) * CAPACITY, n, CAPACITY, tl.float32)
     _, coefficients, _, _, _ = parts_of(numbers, classes, ORDERS)
-    in_both = (n_c > 0) & (m_c > 0)  # rows of other classes just get zeros
+    in_both = (n_c > 0) & (m_c > 0)  # rows of other classes get zeros
     n_c, m_c = tl.maximum(n_c, 1.0), tl.maximum(m_c, 1.0)
     products = tl.load(grams + c.to(tl.int64) * CAPACITY * CAPACITY + slot[:, None] * CAPACITY + slot[None, :])
     factor = 2.0 * tl.load(upstream).to(tl.float64)
@@ -180,7 +180,7 @@ def gradient(
 
 @triton.jit
 def wanted_rows(number, n, WANTED: tl.constexpr):
-    """Which rows want a gradient; slots without a row do not."""
+    """Return which rows need a gradient; slots without a row do not."""
     wanted = number < NOWHERE
     if WANTED == 1:
         wanted = number < n

@@ -1,10 +1,10 @@
-"""Pieces of the kernels that deal with rows: which belong to a class, where they are, their means and their pairs.
+"""Kernel functions for rows: which belong to a class, where they are, their means and their pairs.
 
-Rows are numbered through both domains: source rows 0 … n − 1, then target rows n … n + m − 1. A class lists its rows in
-that order, whatever the order in which they were found, so that results do not change from run to run.
+Rows are numbered across both domains: source rows 0 … n − 1, then target rows n … n + m − 1. A class lists its rows in
+that order, in whatever order they were found, so that results do not change from run to run.
 """
 
-# Written for Triton's compiler, which names constants in capitals, and not for Python's type checker.
+# Written for Triton's compiler, whose constants are in capitals, not for Python's type checker.
 # mypy: ignore-errors
 # ruff: noqa: N803
 
@@ -13,13 +13,13 @@ import os
 import triton
 import triton.language as tl
 
-NOWHERE = tl.constexpr(2**30)  # the number of a slot without a row: behind all rows
+NOWHERE = tl.constexpr(2**30)  # the number of a slot without a row: after all rows
 INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 
 
 @triton.jit
 def place_rows(labels, first_number, slots, count, num_classes, CAPACITY: tl.constexpr, BLOCK: tl.constexpr):
-    """Give every row of one domain a slot of its class, in no certain order; `filled` counts also rows without one."""
+    """Give every row of one domain a slot of its class, in any order; `filled` also counts rows without one."""
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     label = tl.load(labels + row, mask=row < count, other=-1).to(tl.int32)
     known = (label >= 0) & (label < num_classes)
@@ -30,7 +30,7 @@ def place_rows(labels, first_number, slots, count, num_classes, CAPACITY: tl.con
 
 @triton.jit
 def find_rows(source_labels, target_labels, slots, wanted, n, m, capacity, BLOCK: tl.constexpr):
-    """List the rows of one class by looking at all labels; returns how many there are, and how many in the source."""
+    """List the rows of one class by scanning all labels; returns how many there are, and how many in the source."""
     found, in_source = tl.full((), 0, tl.int32), tl.full((), 0, tl.int32)
     for start in range(0, n + m, BLOCK):
         row = start + tl.arange(0, BLOCK)
@@ -46,13 +46,13 @@ def find_rows(source_labels, target_labels, slots, wanted, n, m, capacity, BLOCK
 
 @triton.jit
 def row_pointers(source, target, number, n, source_stride, target_stride, ALIGNED: tl.constexpr):
-    """Where each row begins; slots without a row point at the first row of the source."""
+    """Return where each row starts; slots without a row point at the first row of the source."""
     in_target = (number >= n) & (number < NOWHERE)
     of_source = source + tl.where(number < n, number, 0).to(tl.int64) * source_stride
     of_target = target + tl.where(in_target, number - n, 0).to(tl.int64) * target_stride
     pointers = tl.where(in_target, of_target, of_source)
     if ALIGNED:
-        pointers = tl.multiple_of(pointers, 16)  # bytes; the compiler does not see it through the choice of the domain
+        pointers = tl.multiple_of(pointers, 16)  # bytes; the compiler cannot infer it through the choice of domain
     return pointers
 
 
@@ -70,8 +70,8 @@ def _add_pairs(a, b, c, d):
 
 @triton.jit
 def domain_sums(x, in_source, in_target):
-    """Sum the rows of each domain: in one go, which spares the threads a meeting."""
-    if INTERPRETED:  # it is slow at sums that are not its own
+    """Sum the rows of each domain in one reduction, which saves a synchronisation of threads."""
+    if INTERPRETED:  # the interpreter is slow at custom reductions
         source_sum, target_sum = tl.sum(x * in_source[:, None], 0), tl.sum(x * in_target[:, None], 0)
     else:
         source_sum, target_sum = tl.reduce((x * in_source[:, None], x * in_target[:, None]), 0, _add_pairs)
@@ -80,7 +80,7 @@ def domain_sums(x, in_source, in_target):
 
 @triton.jit
 def centred(x, source_mean, target_mean, in_source, in_target, n_c, m_c, UNBIASED: tl.constexpr):
-    """Take off the means, where there is a row; returns the rows and the difference of the means."""
+    """Subtract the means where there is a row; returns the rows and the difference of the means."""
     difference = source_mean - target_mean
     if UNBIASED:
         centre = target_mean + difference * (n_c / (n_c + m_c))
@@ -100,7 +100,7 @@ def rounded(x):
 def pieces(x):
     """Split float32 numbers into two pieces of bfloat16, 16 of their 24 digits, that matrix units multiply exactly."""
     high = rounded(x)
-    if INTERPRETED:  # it cannot multiply bfloat16
+    if INTERPRETED:  # the interpreter cannot multiply bfloat16
         low = rounded(x - high)
     else:
         low = (x - high).to(tl.bfloat16)

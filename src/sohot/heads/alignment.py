@@ -34,12 +34,12 @@ def make_groups(
     """Build the groups of a stack.
 
     Args:
-        layout: Where the rows lie.
+        layout: The layout of the rows.
         orders: Orders of the scatters; none for the means alone.
         scope: "class" or "marginal".
         unbiased: U-statistics instead of the plug-in estimate.
         size: Number of features.
-        like: A tensor that tells the type and the device.
+        like: A tensor of the type and device to use.
     """
     taken = layout.taken().double()
     needs_pairs = unbiased or orders not in ((), (2,))
@@ -100,12 +100,12 @@ class StackedAlignment:
     """Mean and scatter distances of all fits of a stack.
 
     Args:
-        layout: Where the rows lie.
+        layout: The layout of the rows.
         orders: Orders of the scatters; none for the means alone.
         scope: "class" or "marginal".
         estimator: "plugin" or "unbiased".
         size: Number of features.
-        like: A tensor that tells the type and the device.
+        like: A tensor of the type and device to use.
 
     Attributes:
         shares: 1 / (classes in both domains) for each term, or 0 where it has too few rows: (F, 1 + orders, classes).

@@ -152,7 +152,7 @@ class SoHoTClassifier(FeatureClassifier):
         Args:
             X: Features (rows, features); of the source only if `X_target` is given. Arrays, frames, or sparse
                 matrices, which are made dense.
-            y: Labels, numbers or texts; −1 for a target row without one.
+            y: Labels, numbers or strings; −1 for a target row without one.
             sample_domain: Positive for source rows, negative for target rows; None if there is one domain.
             X_target: Features of the target, instead of `sample_domain`. Their number may differ from that of X if
                 `streams` is "separate"; `predict` then expects it.

@@ -32,8 +32,8 @@ class StackedLabels(DomainLabels):
     """The labels of all fits of a stack. Slots are laid out by class, so sums over a class need no search for rows.
 
     Args:
-        layout: Where the rows lie.
-        like: A tensor that tells the type and the device.
+        layout: The layout of the rows.
+        like: A tensor of the type and device to use.
 
     Attributes:
         counts: Number of rows of each group (one class in one domain): (F, groups).
@@ -90,8 +90,8 @@ class StackedLoss:
     Args:
         kind: Class of the loss.
         settings: Settings of each fit.
-        layout: Where the rows lie.
-        like: A tensor that tells the type and the device.
+        layout: The layout of the rows.
+        like: A tensor of the type and device to use.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class StackedObjective:
     Args:
         settings: Settings of each fit; they differ only in numbers.
         shape: Shapes of the networks.
-        layout: Where the rows lie.
+        layout: The layout of the rows.
         rows: Prepared features, (F, slots, k).
     """
 

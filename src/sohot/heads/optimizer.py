@@ -17,7 +17,7 @@ class FlatParameters:
 
     Args:
         values: Initial values of each fit; all fits have the same names and shapes.
-        like: A tensor that tells the type and the device.
+        like: A tensor of the type and device to use.
     """
 
     def __init__(self, values: Sequence[Mapping[str, Tensor]], like: Tensor) -> None:

@@ -9,7 +9,7 @@ MOST_FOLDS = 5
 """Most folds of a selection, however many labelled rows a class has."""
 
 
-class TooFewShots(ValueError):  # noqa: N818 - it names what is the matter
+class TooFewShots(ValueError):  # noqa: N818 - it names the problem
     """No class has a labelled target row to spare."""
 
 

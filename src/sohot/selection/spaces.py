@@ -50,7 +50,7 @@ def image_space(name: str, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
 
     Without alignment the training length matters as much as the learning rate, because nothing else keeps the network
     from overfitting; it never exceeds what the grid allows. The orders stay those in the method's name. Other methods
-    search their one own number, as on features.
+    search the one number specific to them, as on features.
 
     >>> image_space("s+t", {"steps": 100})["steps"], list(image_space("so", {}))
     ([100, 50, 25], ['sigma1', 'sigma2', 'lr'])

@@ -1,7 +1,7 @@
 """Kernel functions for rows: which belong to a class, where they are, their means and their pairs.
 
 Rows are numbered across both domains: source rows 0 … n − 1, then target rows n … n + m − 1. A class lists its rows in
-that order, in whatever order they were found, so that results do not change from run to run.
+that order, however they were found, so that results do not change from run to run.
 """
 
 # Written for Triton's compiler, whose constants are in capitals, not for Python's type checker.

@@ -26,7 +26,7 @@ def check_weights(weights: Tensor | Sequence[float], orders: tuple[int, ...], nu
             raise ValueError(f"weights must hold {terms} numbers, the means first, got {len(weights)}")
     elif tuple(weights.shape) not in ((terms, num_classes), (terms, 1)):
         raise ValueError(
-            f"weights must have shape ({terms}, {num_classes}) or ({terms}, 1), the means first, "
+            f"weights must have the shape ({terms}, {num_classes}) or ({terms}, 1), the means first, "
             f"got {tuple(weights.shape)}"
         )
 

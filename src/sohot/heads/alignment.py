@@ -89,7 +89,7 @@ def _group(
     return Group(bucket, averages, members, signs, taken, None if pairs is None else pairs.to(like))
 
 
-class Alignment(NamedTuple):
+class StackedDistances(NamedTuple):
     """Result of aligning a stack."""
 
     distances: Tensor  # (F, 1 + orders, classes) the means first; meaningless where the share is 0
@@ -131,7 +131,7 @@ class StackedAlignment:
         self.shares = shares_of_counts(*counts, self.orders, estimator, torch.float64).to(like)
         self.rows = torch.stack([group.taken.view(self.fits, -1).sum(1) for group in self.groups]).sum(0).clamp(min=1)
 
-    def __call__(self, features: Tensor, scale: Tensor) -> Alignment:
+    def __call__(self, features: Tensor, scale: Tensor) -> StackedDistances:
         """Compute the distances of features (F, slots, k), divided by `scale` (F,)."""
         distances, energies = [], []
         for group in self.groups:
@@ -145,7 +145,7 @@ class StackedAlignment:
             with torch.no_grad():
                 energies.append((centred.square().sum(2) * group.taken).view(self.fits, -1).sum(1))
         energy = torch.stack(energies).sum(0) * scale.square() / self.rows
-        return Alignment(torch.cat(distances, 2).transpose(0, 1), energy)
+        return StackedDistances(torch.cat(distances, 2).transpose(0, 1), energy)
 
     def _distances(self, group: Group, centred: Tensor, of_means: Tensor) -> Tensor:
         """Distances of each group, the means first: (1 + orders, B)."""

@@ -12,7 +12,7 @@ from ..methods.settings import HeadSettings
 from .layout import StackLayout
 
 
-class _Block(NamedTuple):
+class _ClassSlots(NamedTuple):
     """Slots of one bucket in one domain: G classes of W slots each."""
 
     of_target: bool
@@ -46,14 +46,14 @@ class StackedLabels(DomainLabels):
         super().__init__(classes[:first], classes[first:], layout.num_classes, there)
         target = parts[1].double()
         self.target_shares: Tensor = (target / target.sum(1, keepdim=True)).unsqueeze(2).to(like)
-        self.blocks: list[_Block] = []
+        self.blocks: list[_ClassSlots] = []
         counts = []
         for bucket in layout.buckets:
             firsts, widths = (bucket.source_first, bucket.target_first), (bucket.source_width, bucket.target_width)
             for of_target, first, width in zip((False, True), firsts, widths, strict=True):
                 if not width:
                     continue
-                block = _Block(of_target, first, len(bucket.classes), width, target, target)
+                block = _ClassSlots(of_target, first, len(bucket.classes), width, target, target)
                 own = block.of(parts[of_target].unsqueeze(2))
                 rows = own.sum(2, keepdim=True)
                 counts.append(rows.flatten(1))

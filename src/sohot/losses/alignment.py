@@ -10,7 +10,7 @@ from ..functional.plain_checks import ESTIMATORS, check_choice, check_count, che
 from ..functional.terms import constant_weights, term_shares, term_weights
 from ..methods.choices import CLASS_WEIGHTS, FEATURE_SCALES, SCOPES
 from .class_weights import ClassWeights, closed_form_weight, weight_penalty
-from .sources import Batch, join, one_source, several_sources
+from .sources import DomainPair, join, one_source, several_sources
 
 Parts = dict[str, Tensor]
 
@@ -152,7 +152,7 @@ class ScatterAlignment(nn.Module):
         parts["weight_penalty"] = torch.zeros_like(result.loss) if penalty is None else penalty
         return loss, {name: part.detach() for name, part in parts.items()}
 
-    def _align(self, batch: Batch, weights: Tensor | tuple[float, ...]) -> Alignment:
+    def _align(self, batch: DomainPair, weights: Tensor | tuple[float, ...]) -> Alignment:
         return scatter_alignment(
             *batch,
             self._num_groups,
@@ -163,7 +163,7 @@ class ScatterAlignment(nn.Module):
             check_values=self.check_values,
         )
 
-    def _weigh(self, batch: Batch) -> tuple[Tensor | tuple[float, ...], Tensor | None]:
+    def _weigh(self, batch: DomainPair) -> tuple[Tensor | tuple[float, ...], Tensor | None]:
         """Return the weight of each term, or of each term and group (1 + orders, groups), and any penalty on ζ."""
         constants = term_weights(self.sigma2, self.sigma1)
         if self.class_weights is None:
@@ -205,7 +205,7 @@ class ScatterAlignment(nn.Module):
         target: Tensor,
         target_labels: Tensor | None,
         source_domains: Tensor | None,
-    ) -> Batch:
+    ) -> DomainPair:
         """Convert the arguments of `forward` to one form."""
         if self.scope == "marginal":  # labels are ignored
             source_labels = _zeros_for(source) if isinstance(source, Tensor) else [_zeros_for(x) for x in source]

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..functional.checks import check_alignment_input, check_label_range, check_labels
 
 
-class Batch(NamedTuple):
+class DomainPair(NamedTuple):
     """Features of both domains and the group of each row, in the order of the arguments of `scatter_alignment`."""
 
     source: Tensor
@@ -22,10 +22,10 @@ class Batch(NamedTuple):
     target_groups: Tensor
 
 
-def one_source(source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> Batch:
+def one_source(source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> DomainPair:
     """One source: groups are classes."""
     check_alignment_input(source, source_labels, target, target_labels)
-    return Batch(source, source_labels, target, target_labels)
+    return DomainPair(source, source_labels, target, target_labels)
 
 
 def several_sources(
@@ -37,7 +37,7 @@ def several_sources(
     num_classes: int,
     num_sources: int,
     check_values: bool,
-) -> Batch:
+) -> DomainPair:
     """Several sources in one tensor, distinguished by `source_domains`."""
     check_alignment_input(source, source_labels, target, target_labels)
     check_labels(source_domains, source, ("source_domains", "source"))
@@ -46,7 +46,7 @@ def several_sources(
         check_label_range(target_labels, num_classes, "target_labels")
         check_label_range(source_domains, num_sources, "source_domains")
     every_source = torch.arange(num_sources, device=target.device).unsqueeze(1)
-    return Batch(
+    return DomainPair(
         source,
         source_labels.long() * num_sources + source_domains.long(),
         target.repeat(num_sources, 1),

@@ -150,7 +150,7 @@ class SharedStudy:
     def __exit__(self, *_: object) -> None:
         self._pulse.stop()
 
-    def take(self) -> "Attempt | None":
+    def take(self) -> "StudyTrial | None":
         """Take a setting to try; if none is free, wait while other processes, which may die, try theirs.
 
         Returns:
@@ -207,7 +207,7 @@ class SharedStudy:
         # A process may live on after it was interrupted here; then its pulse is gone.
         return self._pulse.beats(pulse) if alive is None else alive and self._pulse.exists(pulse)
 
-    def _ask(self, place: int) -> "Attempt":
+    def _ask(self, place: int) -> "StudyTrial":
         left = self._study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
         if left:  # left by a process that died at this point
             place = left[0].user_attrs[_PLACE]
@@ -218,7 +218,7 @@ class SharedStudy:
         trial = self._study.ask({name: one.distribution() for name, one in self._space.items()})
         for key, value in self._signature().items():
             trial.set_user_attr(key, value)
-        return Attempt(self._study, trial, place, self._settings(trial.params))
+        return StudyTrial(self._study, trial, place, self._settings(trial.params))
 
     def _fixed(self, place: int) -> dict[str, Any]:
         if self._every is not None:
@@ -233,7 +233,7 @@ class SharedStudy:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class StudyTrial:
     """A setting that this process tries.
 
     Attributes:

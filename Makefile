@@ -1,4 +1,4 @@
-# make install | demo | toy | test | lint | bench | bench-cache: each does its own set-up in .venv.
+# make install | demo | toy | test | lint | bench | bench-cache: each sets up .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 
 install: $(VENV)/.installed-dev
 
-# A stamp per set of extras: nothing is done again while pyproject.toml and constraints.txt stand as they were.
+# One stamp per set of extras: installs again only if pyproject.toml or constraints.txt has changed.
 $(VENV)/.installed-%: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$*]"

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from rivals import explicit_covariances, kernel_loop, over_classes, pytorch_adapt_coral, skada_coral
+from other_losses import explicit_covariances, kernel_loop, over_classes, pytorch_adapt_coral, skada_coral
 from timing import Batch, in_turns, make_batch, once, peak_extra_memory, table
 
 from sohot import ScatterAlignment, scatter_distance
@@ -50,13 +50,13 @@ def against_explicit(quick: bool, rounds: int) -> tuple[list[str], float]:
     size = FEATURES // 4 if quick else FEATURES
     batch = make_batch(CLASSES, SOURCE, TARGET, size)
     base = in_turns({"ours": partial(ours, (2,), batch)}, batch, rounds)["ours"]
-    rivals = {
+    others = {
         "explicit covariances": partial(over_classes, batch, explicit_covariances),
         "skada `deepcoral_loss`": partial(over_classes, batch, skada_coral()),
         "pytorch-adapt `CORALLoss`": partial(over_classes, batch, pytorch_adapt_coral()),
     }
     rows, ratios = [], []
-    for name, step in rivals.items():
+    for name, step in others.items():
         print(f"  {name} …", flush=True)
         seconds = once(step, batch)
         ratios.append(seconds / base)

@@ -5,7 +5,7 @@
 Every method has nine candidates: three learning rates, each with three kinds of regularisation (for methods without
 alignment: default, strong weight decay, half the steps) or three strengths (of the alignment, of a baseline's loss, of
 the pull to the initial weights, or how long the classifier learns alone). The demo's own half is never touched. Writes
-benchmarks/results/demo-selection.md, or demo-selection-rivals.md there if a baseline is among the methods.
+benchmarks/results/demo-selection.md, or demo-selection-other-methods.md there if a baseline is among the methods.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def strengths(setting: str, values: Sequence[float], **fixed: Any) -> dict[str, 
     return {f"{setting} = {value:g}": {setting: value, **fixed} for value in values}
 
 
-RIVALS: dict[str, dict[str, dict[str, Any]]] = {
+OTHERS: dict[str, dict[str, dict[str, Any]]] = {
     "means": strengths("sigma2", (1e-4, 1e-3, 1e-2)),
     "variance": strengths("loss_weight", (1e-4, 1e-3, 1e-2)),
     "ccsa": strengths("loss_weight", (0.01, 0.1, 1), feature_scale="none"),
@@ -63,7 +63,7 @@ Task = tuple[str, float, str, int]  # method, learning rate, candidate, split
 
 
 def candidates(name: str) -> dict[str, dict[str, Any]]:
-    return RIVALS.get(name) or (ALIGNED if method(name).aligns else PLAIN)
+    return OTHERS.get(name) or (ALIGNED if method(name).aligns else PLAIN)
 
 
 @cache
@@ -84,7 +84,7 @@ def score(task: Task) -> float:
 
 def tables(scores: dict[Task, float], names: Sequence[str], splits: int) -> list[str]:
     lines = []
-    for kind in (PLAIN, ALIGNED, *RIVALS.values()):
+    for kind in (PLAIN, ALIGNED, *OTHERS.values()):
         of_kind = [name for name in names if candidates(name) is kind]
         if not of_kind:
             continue
@@ -132,8 +132,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="the file to write")
     options = parser.parse_args()
     names = [method(name).name for name in options.methods.split(",")]
-    with_rivals = any(name in RIVALS for name in names)
-    out = options.out or RESULTS / ("demo-selection-rivals.md" if with_rivals else "demo-selection.md")
+    with_others = any(name in OTHERS for name in names)
+    out = options.out or RESULTS / ("demo-selection-other-methods.md" if with_others else "demo-selection.md")
     words = "" if names == list(METHODS) else f" --methods {','.join(names)}"
     began = time.perf_counter()
     tasks = [
@@ -149,7 +149,7 @@ def main() -> None:
             scores[task] = accuracy
             print(f"{len(scores)}/{len(tasks)}", *task, f"{accuracy:.1f}", flush=True)
     lines = [
-        "# Choosing the demo's settings" + (" for the baselines" if with_rivals else ""),
+        "# Choosing the demo's settings" + (" for the baselines" if with_others else ""),
         "",
         f"    python benchmarks/demo_selection.py{words} --splits {options.splits}",
         "",
@@ -159,7 +159,7 @@ def main() -> None:
         "",
         *tables(scores, names, options.splits),
         *best_shared(scores, names, options.splits),
-        *(PROBED if with_rivals else []),
+        *(PROBED if with_others else []),
         f"torch {torch.__version__}, Python {platform.python_version()}, one thread per network, "
         f"{time.perf_counter() - began:.0f} s.",
     ]

@@ -103,9 +103,9 @@ def compare(images: LabelledImages, rounds: int) -> tuple[list[str], str]:
     taken = measure(ways, rounds)
     rows, ratios = [], {}
     for name, (processor, wall) in taken.items():
-        rival = taken[f"{name.split(':')[0]}: Pillow loop"]
-        ratios[name] = f"{rival[0] / processor:.2f}"
-        rows.append([name, f"{len(images) / wall:.0f}", ratios[name], f"{rival[1] / wall:.2f}"])
+        pillow = taken[f"{name.split(':')[0]}: Pillow loop"]
+        ratios[name] = f"{pillow[0] / processor:.2f}"
+        rows.append([name, f"{len(images) / wall:.0f}", ratios[name], f"{pillow[1] / wall:.2f}"])
     said = f"per core, decode and resize: {ratios['decode and resize: sohot']}"
     said += f"  to tensors: {ratios['to batches of tensors: sohot']}"
     return table(["one thread", "images/s here", "rate per core / Pillow's", "rate / Pillow's"], rows), said

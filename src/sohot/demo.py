@@ -53,7 +53,7 @@ def run_demo(
         out: Folder for the pictures and demo.json, the result to make a report of; made if it is not there.
         splits: Number of random splits.
         seed: Seed of the splits and of the networks.
-        methods: Names of the methods, see `sohot.training.method`; None for those of `METHODS`.
+        methods: Names of the methods, see `sohot.methods.method`; None for those of `METHODS`.
         on_progress: Called after each network with a `DemoProgress`.
         steps: Number of training steps of each network.
 

@@ -1,6 +1,6 @@
 """Choose the settings of each method by held-out labels of other targets, and write them into a grid.
 
-    python studies/office31/choose.py studies/office31/lite0.toml chosen/plain chosen/aligned chosen/means chosen/rivals
+    python studies/office31/choose.py studies/office31/lite0.toml chosen/plain chosen/aligned chosen/means chosen/others
 
 The folders are those of the experiments `choose-*.toml`. A label that helps to choose settings must not belong to a
 test image, and every target image is a test image in some split. So each shift takes the settings that did best on the

@@ -61,7 +61,7 @@ def test_a_grid_runs_and_is_kept(sohot, mine, tmp_path):
 
 
 @pytest.mark.parametrize("options", [(), ("--select", "cv")], ids=["fixed", "selected"])
-def test_rivals_run_on_frozen_features(sohot, mine, options):
+def test_other_methods_run_on_frozen_features(sohot, mine, options):
     named = ("--methods", ",".join(["s+t", *OTHER_NAMES]), "--splits", "1-1", "--set", "steps=5", "--device", "cpu")
     done = sohot(*mine, "--frozen", *named, *options, "--json")
     assert done.code == 0

@@ -91,7 +91,7 @@ def test_a_method_keeps_the_settings_it_looks_at(method, kept):
         ("s+t", set()),
     ],
 )
-def test_so_does_a_rival_on_images_and_on_features(method, kept, frozen):
+def test_so_does_another_method_on_images_and_on_features(method, kept, frozen):
     names = "orders sigma1 sigma2 estimator feature_scale loss_weight margin temperature l2_sp head_first"
     found = set(relevant_settings(method, dict.fromkeys(names.split(), 0), frozen=frozen))
     assert found == {"l2_sp", "head_first", *kept}  # which every method can be trained with

@@ -158,7 +158,7 @@ def test_every_method_has_something_to_choose_from():
 
 
 @pytest.mark.parametrize("name", OTHER_NAMES)
-def test_a_rival_chooses_its_own_number_and_ties_go_to_the_usual_one(name):
+def test_another_method_chooses_its_own_number_and_ties_go_to_the_usual_one(name):
     space = frozen_space(small_grid(), name)
     (own,) = set(space) - {"lr", "target_weight"}
     assert own == {"means": "sigma2", "l2-sp": "l2_sp", "lp-ft": "head_first"}.get(name, "loss_weight")
@@ -171,14 +171,14 @@ def test_a_rival_chooses_its_own_number_and_ties_go_to_the_usual_one(name):
         assert weights[0] < weights[1] < weights[2]
 
 
-def test_a_rival_selects_among_its_settings(tmp_path):
+def test_another_method_selects_among_its_settings(tmp_path):
     plan = plan_of(tmp_path, "cv", methods=("dsne",), splits=(1,), frozen_space={"loss_weight": [0.1, 3.0]})
     ((_, record),) = run(plan).items()
     assert record.result.chosen.trials == 2
     assert set(record.result.chosen.settings) == {"loss_weight"}
 
 
-def test_cells_are_not_repeated_for_what_a_rival_does_not_look_at(tmp_path):
+def test_cells_are_not_repeated_for_what_another_method_does_not_use(tmp_path):
     vary = {"sigma1": [0.1, 1.0], "margin": [1.0, 2.0]}
     plan = plan_of(tmp_path, methods=("s+t", "so", "ccsa", "dage"), splits=(1,), vary=vary)
     counts = {name: sum(cell.method == name for cell in plan.cells) for name in plan.grid.methods}

@@ -58,7 +58,7 @@ def test_every_form_of_network_learns(streams: str, heads: str, hidden: int | No
     assert classifier.score(DATA.X[SOURCE], DATA.y[SOURCE], sample_domain=1) > 0.9
 
 
-def test_numbers_of_rivals_reach_the_trainer() -> None:
+def test_numbers_of_other_methods_reach_the_trainer() -> None:
     params = {"loss_weight": 0.2, "margin": 3.0, "temperature": 0.5, "l2_sp": 0.1, "head_first": 0.25}
     settings = fitted("ccsa", **params).fit_.settings
     assert {name: getattr(settings, name) for name in params} == params
@@ -233,7 +233,7 @@ def test_a_saved_classifier_comes_back(tmp_path: Path, labels: list[Any]) -> Non
         loaded.predict([[1.0, 2.0]])
 
 
-def test_files_of_versions_without_rivals_are_read(tmp_path: Path) -> None:
+def test_files_of_versions_without_other_methods_are_read(tmp_path: Path) -> None:
     saved = fitted()
     saved.save(tmp_path / "model.safetensors")
     with safe_open(tmp_path / "model.safetensors", framework="pt") as stored:

@@ -98,7 +98,7 @@ def test_what_a_method_ignores_is_dropped() -> None:
     ]
 
 
-def test_rivals_can_be_chosen_and_come_after_training_on_both() -> None:
+def test_other_methods_can_be_chosen_and_come_after_training_on_both() -> None:
     grid = {"method": ["so", *OTHER_NAMES, "s+t"], "loss_weight": [0.1, 1.0], "sigma1": [0.1, 1.0]}
     found = make_candidates(SoHoTClassifier(), grid)
     names = [candidate.options["method"] for candidate in found]

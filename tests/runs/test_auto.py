@@ -44,7 +44,7 @@ def test_orders_are_for_those_that_align():
     assert {name for name, one in found.items() if one.orders is None} == {"s+t", "gentle s+t", "means", "ccsa"}
 
 
-def test_rivals_have_numbers_of_their_own():
+def test_other_methods_have_numbers_of_their_own():
     ccsa = candidate_configs(AUTO)["ccsa"].settings()
     assert (ccsa.used_loss_weight(), ccsa.margin) == (method("ccsa").loss_weight, 1.0)
     given = candidate_configs(replace(AUTO, loss_weight=0.7, margin=2.0, sigma2=0.5))

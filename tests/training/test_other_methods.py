@@ -9,7 +9,7 @@ from sohot.training.alignments import make_alignment
 
 
 @pytest.mark.parametrize("name", OTHER_NAMES)
-def test_every_rival_learns_and_uses_both_domains(train, name):
+def test_every_other_method_learns_and_uses_both_domains(train, name):
     result = train(method=name, steps=40)
     assert method(name).uses_source
     assert method(name).uses_target

@@ -1,4 +1,4 @@
-"""Choose the settings of `sohot demo` on the development half of the handwritten digits, alike for all methods.
+"""Choose the settings of `sohot demo` on the development half of the handwritten digits, equally for all methods.
 
     python benchmarks/demo_selection.py [--methods …] [--splits 3] [--workers 2] [--out FILE]
 

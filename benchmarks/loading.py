@@ -112,7 +112,7 @@ def compare(images: LabelledImages, rounds: int) -> tuple[list[str], str]:
 
 
 def growth(images: LabelledImages, rounds: int, most: int) -> tuple[list[str], str]:
-    """Measure how the rate grows with threads, in the round in which the machine had most to give them."""
+    """Measure how the rate grows with threads, in the round in which the machine was least busy."""
     content = bytes(1 << 20)
     rows, said = [], []
     for count in [count for count in (2, 4, 8, 16) if count <= most]:
@@ -229,8 +229,8 @@ def main() -> None:
         "# Reading images on a CPU",
         "",
         "Command: `python benchmarks/loading.py`. Ratios within one run, in turns; images/s depend on the machine and",
-        "its other work. Per core: by processor time. Growth with threads: in the round in which the machine had most",
-        "to give, next to how much that was: SHA-256 in as many threads, which does not need Python's lock.",
+        "its other work. Per core: by processor time. Growth with threads: in the round in which the machine was",
+        "least busy, next to SHA-256 in as many threads, which does not need Python's lock.",
         f"Python {platform.python_version()}, torch {torch.__version__}, Pillow {PIL.__version__}, {most} cores.",
     ]
     with tempfile.TemporaryDirectory() as folder:

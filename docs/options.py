@@ -26,7 +26,7 @@ This page is written by `python docs/options.py`; a test compares it with the pr
 
 
 def page() -> str:
-    """Give the text of the page."""
+    """Return the text of the page."""
     images = {declared.name: declared for declared in in_groups(RunConfig)}
     features = {declared.name: declared for declared in in_groups(HeadSettings)}
     lines = [HEAD]

@@ -24,7 +24,7 @@ def test_figures_of_a_run_are_drawn_as_files(sohot, run_copy, tmp_path):
 def test_figures_that_cannot_be_are_refused(sohot, run_copy, tmp_path):
     (tmp_path / "file").touch()
     for options, sentence in (
-        (("--figures", tmp_path / "f", "--images", 0), "leave images=0 out"),
+        (("--figures", tmp_path / "f", "--images", 0), "images must not be 0"),
         (("--figures", tmp_path / "file"), "is a file"),
     ):
         ended = sohot("report", run_copy, *options)
@@ -52,7 +52,7 @@ def test_wrong_folders_are_named(sohot, tmp_path):
     assert "missing: there is no such folder" in ended.last
     ended = sohot("report", tmp_path)
     assert ended.code == 2
-    assert "holds neither a run (run.json), nor a demo (demo.json), nor an experiment" in ended.last
+    assert "holds no run (run.json), demo (demo.json) or experiment" in ended.last
 
 
 def test_a_file_that_cannot_be_written_is_named_before_any_work(sohot, run_copy, tmp_path):

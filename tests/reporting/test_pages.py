@@ -111,7 +111,7 @@ def test_the_policy_lets_nothing_in_but_what_the_page_brings(run_report: Seen) -
 
 def test_a_run_tells_what_was_trained_how_well_and_how_to_repeat_it(run: Path, run_report: Seen) -> None:
     text, report = run_report.text, json.loads((run / "report.json").read_text())
-    assert "A classifier of 3 classes on small-cnn" in text
+    assert "A classifier of 3 classes with small-cnn" in text
     assert "18 labelled images of the source (source) and 6 labelled images of the target (target)" in text
     assert f"{100 * report['accuracy']['micro']:.1f} %" in text
     assert "95 % interval" in text
@@ -140,7 +140,7 @@ def test_without_images_the_rest_is_told(run: Path, tmp_path: Path) -> None:
     config = tmp_path / "run" / "config.toml"
     config.write_text(config.read_text().replace(str(run.parent), str(tmp_path / "gone")))
     seen = read(write_report(tmp_path / "run"))
-    assert "The images of the run are not to be found any more" in seen.text
+    assert "The images of the run can no longer be found" in seen.text
     assert not seen.named("img")
     assert "Accuracy by class" in seen.text
     assert "Samples" not in read(write_report(tmp_path / "run", images=0)).text
@@ -164,7 +164,7 @@ def test_a_run_under_way_says_so(run: Path, tmp_path: Path) -> None:
 
 def test_nothing_to_test_on(tmp_path: Path) -> None:
     seen = read(write_report(make_run(tmp_path, shots=None, method="s+t")))
-    assert "No target images were left to test on" in seen.text
+    assert "No target images were left for testing" in seen.text
     assert "Learned class weights" not in seen.text
     assert "Features" in seen.text
 
@@ -216,17 +216,17 @@ def test_experiments_that_have_hardly_begun(tmp_path: Path) -> None:
     empty = make_experiment(tmp_path / "empty", splits=3, skip=frozenset(every))
     text = read(write_report(empty)).text
     assert "Nothing can be compared yet" in text
-    assert "0 of 18 results" in text
+    assert "0 of 18 cells are done" in text
     (empty / "results.sqlite").unlink()
     assert "Nothing can be compared yet" in read(write_report(empty)).text
     one = make_experiment(tmp_path / "one", splits=3, skip=frozenset(every[1:]))
     text = read(write_report(one)).text
-    assert "1 of 18 results" in text
+    assert "1 of 18 cells are done" in text
     assert "1 accuracy by shift" in text
     assert "± 0.0" not in text  # one split has no spread
     pair = make_experiment(tmp_path / "pair", splits=1, shifts=("A-W",), methods=("s+t", "so"))
-    assert "one split says nothing about chance" in read(write_report(pair)).text
-    assert "Without s+t" in read(write_report(make_experiment(tmp_path / "lone", methods=("so",)))).text
+    assert "not enough to rule out chance" in read(write_report(pair)).text
+    assert "There is no s+t to compare" in read(write_report(make_experiment(tmp_path / "lone", methods=("so",)))).text
 
 
 def test_figures_of_the_experiment_are_part_of_the_page(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_an_interval_that_holds_zero_is_no_difference(low: float, high: float, w
 def test_bad_arguments_are_named(run: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="missing: there is no such folder"):
         write_report(tmp_path / "missing")
-    with pytest.raises(ValueError, match="holds neither a run"):
+    with pytest.raises(ValueError, match="holds no run"):
         write_report(tmp_path)
     with pytest.raises(IsADirectoryError, match="out must be a file"):
         write_report(run, tmp_path)
@@ -323,7 +323,7 @@ def test_what_is_varied_is_drawn_and_counted(tmp_path: Path) -> None:
     folder = make_experiment(tmp_path / "out", splits=2, vary={"sigma1": [0.01, 0.1, 1.0]}, methods=("s+t", "so"))
     experiment = load_experiment(folder)
     assert experiment.progress() == (8, 0, 2 * 2 * (1 + 3))  # s+t ignores sigma1
-    assert "8 of 16 results" in read(write_report(folder)).text
+    assert "8 of 16 cells are done" in read(write_report(folder)).text
     with Store(folder / "results.sqlite") as store:
         for value in (0.01, 1.0):
             for shift in ("A-W", "W-A"):

@@ -145,7 +145,8 @@ def test_tables_sort_by_click_and_by_key(load: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "title", "words"), [("run", "Which class is taken", "taken for"), ("experiment", "Every split", "split ")]
+    ("name", "title", "words"),
+    [("run", "Which classes are confused", "predicted "), ("experiment", "Every split", "split ")],
 )
 def test_plots_answer_to_the_mouse(load: Any, name: str, title: str, words: str) -> None:
     page = load(name).page

@@ -68,7 +68,7 @@ def test_the_table_fits_into_json_and_does_not_depend_on_the_order_of_records() 
 def test_macro_accuracy_on_demand() -> None:
     macro = row(as_json(RECORDS, GRID, accuracy="macro"), "so")["cells"]["A-W"]["splits"]["1"]
     assert macro == pytest.approx(100 * only(RECORDS, method="so", shift="A-W", split=1)[0].result.accuracy.macro)
-    assert "mean over the classes" in text_table(RECORDS, GRID, accuracy="macro")
+    assert "share of test images per class, averaged over the classes" in text_table(RECORDS, GRID, accuracy="macro")
     with pytest.raises(ValueError, match="accuracy must be one of 'micro', 'macro', got 'best'"):
         as_json(RECORDS, GRID, accuracy="best")
 
@@ -109,7 +109,7 @@ def test_another_baseline_is_compared_with() -> None:
     difference = next(one for one in table["differences"] if one["method"] == "s+t")
     ours, theirs = (row(table, name)["average"]["mean"] for name in ("s+t", "so"))
     assert difference["average"]["mean"] == pytest.approx(ours - theirs, abs=1e-6)
-    assert "Difference to so" in text_table(RECORDS, replace(GRID, baseline="so"))
+    assert "Difference from so, in percentage points" in text_table(RECORDS, replace(GRID, baseline="so"))
 
 
 def test_the_text_prints_as_the_paper_does_and_names_the_backbones() -> None:
@@ -122,11 +122,11 @@ def test_the_text_prints_as_the_paper_does_and_names_the_backbones() -> None:
     assert "84.5 ± 1.7" in published
     assert "82.67 (" in published
     text = "\n".join(lines)
-    assert "printed as 82.68" in text
+    assert "recomputed from the published shifts; printed as 82.68" in text
     assert "average over 3 shifts only" in text
-    assert "Published rows are by AlexNet, ours by lite0: different backbones, not comparable." in text
+    assert "Published rows use AlexNet, ours lite0: different backbones, not comparable." in text
     assert "mean of 3 splits" in text
-    assert "settings were fixed before this run, in the grid. Test images select nothing." in text
+    assert "settings were fixed before this run, in the grid. Test images choose nothing." in text
 
 
 def test_with_the_same_backbone_nothing_warns() -> None:
@@ -151,7 +151,7 @@ def test_what_is_missing_or_failed_is_said() -> None:
     text = text_table(records, GRID)
     assert "1 of 3 splits, 1 failed." in text
     assert "Failed: so, A-W, split 3 (RuntimeError: no | memory)." in text
-    assert "average over the splits that are done" in text
+    assert "average over the finished splits" in text
 
 
 def test_without_records_the_table_is_there_and_empty() -> None:
@@ -275,6 +275,6 @@ def test_selection_and_frozen_networks_are_said() -> None:
     records = make_records(replace(GRID, shifts=("A-W",), methods=("s+t", "so")))
     records = [changed(one, select="cv", frozen=True) if one.cell.method == "so" else one for one in records]
     text = text_table(records, GRID)
-    assert "chosen by few-shot cross-validation on training images; in part settings were fixed before this run" in text
-    assert "Networks stay as they are, in part: heads are trained on frozen features." in text
+    assert "few-shot cross-validation on training images; elsewhere settings were fixed before this run, in the" in text
+    assert "In some cells only heads are trained, on frozen features; the network does not change." in text
     assert "frozen features" not in text_table(RECORDS, GRID)

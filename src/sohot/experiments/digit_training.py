@@ -29,7 +29,7 @@ _COMMON: dict[str, Any] = {
     "loggers": (),
 }
 
-# Chosen by benchmarks/demo_selection.py on the development half of the handwritten digits, from nine candidates for each
+# Chosen by benchmarks/demo_selection.py on the development half of the handwritten digits, from nine candidates per
 # method (tables: demo-selection.md and demo-selection-other-methods.md in benchmarks/results). Methods that align no
 # scatters each have their own best setting; those that do share the one that is best on average.
 _OWN: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""What the kernel form saves over explicit tensors: the paper's claim, its own formula, and measured."""
+"""What the kernel form saves over explicit tensors: as the paper states it, by its formula, and measured."""
 
 import json
 import platform
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 SOURCE, TARGET, FEATURES = 20, 3, 4096
 """Rows of a class in each domain and features, as in the paper's example."""
 STATED = {2: 52, 3: 143_000}
-"""How many times slower the explicit way is, as the paper's text states it."""
+"""How many times slower explicit tensors are, as the paper's text states it."""
 
 _SIZES = {2: (64, 128, 256, 512, 1024, 2048, 4096), 3: (16, 32, 64, 128, 256)}
 _QUICK_SIZES = {2: (16, 64), 3: (8, 16)}
-_LONG_ENOUGH = 2.0  # seconds for one size: what is quick gets more rounds
+_LONG_ENOUGH = 2.0  # seconds for one size: quick ones get more rounds
 _WAYS = ("gram", "explicit")
-_CALLS = {"gram": 5, "explicit": 1}  # in each turn: the median of what takes a millisecond needs more of them
+_CALLS = {"gram": 5, "explicit": 1}  # per turn: the median of a call that takes a millisecond needs more of them
 _NAMES = {"gram": "kernel form", "explicit": "explicit tensors"}
 
 
@@ -45,7 +45,7 @@ class Cost:
         features: Number of features.
         stated: The ratio that the paper states.
         formula: The ratio by the paper's formula.
-        measured: The ratio of the seconds below; None for what would take too much memory.
+        measured: The ratio of the seconds below; None if it would take too much memory.
         gram_seconds: Seconds of the kernel form.
         explicit_seconds: Seconds of explicit tensors.
     """
@@ -59,7 +59,7 @@ class Cost:
     explicit_seconds: float | None
 
     def milliseconds(self) -> list[float | None]:
-        """Give the times of the kernel form and of explicit tensors."""
+        """Return the times of the kernel form and of explicit tensors."""
         return [None if one is None else 1e3 * one for one in (self.gram_seconds, self.explicit_seconds)]
 
 
@@ -82,11 +82,11 @@ class Complexity:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Complexity":
-        """Read what `as_json` gave.
+        """Read what `as_json` returned.
 
         Raises:
             KeyError: Something is missing.
-            TypeError: Something is of another kind.
+            TypeError: Something has the wrong type.
         """
         rows = [Cost(**row) for row in content["rows"]]
         title, versions = content.get("title") or _TITLE, dict(content.get("versions") or {})
@@ -94,7 +94,7 @@ class Complexity:
         return cls(content["name"], title, *circumstances, versions, rows)
 
     def of_order(self, order: int) -> list[Cost]:
-        """Give the measured costs of an order."""
+        """Return the measured costs of an order."""
         return [row for row in self.rows if row.order == order and row.measured is not None]
 
 
@@ -102,14 +102,14 @@ _TITLE = "Kernel form against explicit scatter tensors"
 
 
 def measure_complexity(quick: bool = False, on_progress: Callable[[int, int, str], None] | None = None) -> Complexity:
-    """Time the distance of two scatter tensors, forward and backward, both ways in turns.
+    """Time the distance between two scatter tensors, forward and backward, taking turns between both ways.
 
     Args:
-        quick: Small sizes and few rounds, to try it out; the numbers are then worth nothing.
-        on_progress: Called before each size with how many are done, how many there are, and a name.
+        quick: Use small sizes and few rounds, to try it out; the numbers mean nothing.
+        on_progress: Called before each size with the number done, the total, and a name.
 
     Returns:
-        The costs. An order-3 tensor of 4096 features would take 256 GiB: there the formula stands alone.
+        The costs. An order-3 tensor of 4096 features would take 256 GiB and has only the formula.
     """
     sizes = _QUICK_SIZES if quick else _SIZES
     rounds = 2 if quick else 5
@@ -118,7 +118,7 @@ def measure_complexity(quick: bool = False, on_progress: Callable[[int, int, str
     for done, (order, size) in enumerate(cases):
         if on_progress is not None:
             on_progress(done, len(cases), f"order {order}, {size} features")
-        with one_thread():  # small work waits more for its threads than it computes, if the machine has other work
+        with one_thread():  # on a busy machine, small work would mostly wait for its threads
             rows.append(_row(order, size, _time_both(order, size, rounds)))
     rows += [_row(order, FEATURES, None) for order in sizes if FEATURES not in sizes[order]]
     if on_progress is not None:
@@ -129,7 +129,7 @@ def measure_complexity(quick: bool = False, on_progress: Callable[[int, int, str
 
 
 def complexity_text(result: Complexity) -> str:
-    """Give what `measure_complexity` found as a table for a terminal."""
+    """Return what `measure_complexity` found as a table for a terminal."""
     return to_text(_document(result))
 
 
@@ -138,7 +138,7 @@ def write_complexity(result: Complexity, out: Path) -> list[Path]:
 
     Args:
         result: What `measure_complexity` found.
-        out: Folder; made if it is not there.
+        out: Folder; created if missing.
 
     Returns:
         The files.
@@ -152,7 +152,7 @@ def write_complexity(result: Complexity, out: Path) -> list[Path]:
 
 
 def complexity_figure(result: Complexity) -> "Figure":
-    """Draw the seconds of both ways against the number of features, on logarithmic axes, a panel for each order."""
+    """Draw the seconds of both ways against the number of features, on logarithmic axes, one panel per order."""
     from .figures.canvas import legend_beside, look, new_figure, tidy
 
     orders = sorted({row.order for row in result.rows})
@@ -176,7 +176,7 @@ def complexity_figure(result: Complexity) -> "Figure":
 
 
 def _time_both(order: int, size: int, rounds: int) -> dict[str, float]:
-    """Give the median seconds of each way; they take turns, so that a noisy moment hits both."""
+    """Return the median seconds of each way; they take turns, so that a noisy moment affects both."""
     generator = torch.Generator().manual_seed(0)
     x, y = (torch.randn(rows, size, generator=generator).requires_grad_() for rows in (SOURCE, TARGET))
     seconds: dict[str, list[float]] = {way: [] for way in _WAYS}
@@ -221,14 +221,14 @@ def _document(result: Complexity) -> Document:
         rows.append([str(row.order), str(row.features), *map(_number, numbers)])
     orders = [row.order for row in result.rows]
     groups = [place for place in range(1, len(orders)) if orders[place] != orders[place - 1]]
-    title = "How many times costlier explicit tensors are, and the time of each"
+    title = "Cost of explicit tensors relative to the kernel form, and the time of each"
     notes = [
         f"One class, {result.source} source and {result.target} target rows, {result.dtype}; forward and "
-        f"backward, medians of {result.rounds} rounds or more in turns, one thread, "
+        f"backward, medians of at least {result.rounds} rounds in turns, one thread, "
         f"torch {result.versions['torch']}.",
-        "By formula: (N + N* + 1) · D against (N² + N N* + N*²) · d multiplications of the distance alone, D the "
-        "number of different coefficients, as the paper counts. Its text states 52 where its formula gives 104.8.",
-        "Measured: all d^r coefficients, and the gradient; small sizes are ruled by fixed costs. An order-3 tensor of "
+        "By formula: (N + N* + 1) · D against (N² + N N* + N*²) · d multiplications for the distance alone, where D is "
+        "the number of distinct coefficients, as the paper counts. Its text states 52, its formula gives 104.8.",
+        "Measured: all d^r coefficients, and the gradient; fixed costs dominate small sizes. An order-3 tensor of "
         "4096 features would take 256 GiB and is not measured.",
     ]
     return Document(result.title, [TextTable(title, header, rows, left=0, groups=groups)], notes)
@@ -243,7 +243,7 @@ def _number(value: float | None) -> str:
 
 
 def find_complexity(folder: Path) -> Complexity | None:
-    """Read what `measure_complexity` found from an experiment's folder; None if it is another experiment."""
+    """Read what `measure_complexity` found from its folder; None if the folder holds another experiment."""
     for file in (folder / "complexity.json", folder / "table.json"):
         if not file.is_file():
             continue
@@ -259,7 +259,7 @@ def find_complexity(folder: Path) -> Complexity | None:
 
 
 def complexity_page(folder: Path, found: Complexity) -> Page:
-    """Put together the report of what was measured."""
+    """Build the report of what was measured."""
     orders = [order for order in sorted({row.order for row in found.rows}) if found.of_order(order)]
     pictures, _ = embed_figures(sorted((folder / "figures").glob("*.png")))
     blocks: list[Block] = [_table(found.rows)]
@@ -273,10 +273,10 @@ def complexity_page(folder: Path, found: Complexity) -> Page:
         Section("Repeat it", [Listing("sohot experiment complexity", "The command that measures it again:")]),
     ]
     summary = [
-        "The distance of two scatter tensors and its gradient, computed from kernels of the rows and from the tensors "
-        f"themselves, for one class of {found.source} source and {found.target} target images.",
-        "The ratio by formula counts operations; the measured one is what this machine took, and it is far less where "
-        "the sizes are small or the machine is good at large sums.",
+        "The distance between two scatter tensors and its gradient, computed from kernels of the rows and from the "
+        f"tensors themselves, for one class of {found.source} source and {found.target} target images.",
+        "The ratio by formula counts operations; the measured ratio compares times on this machine, and is far smaller "
+        "if the sizes are small or the machine is good at large sums.",
     ]
     largest = [max(found.of_order(order), key=lambda row: row.features) for order in orders]
     facts = [
@@ -294,7 +294,9 @@ def _table(rows: Sequence[Cost]) -> Table:
         times = [_entry(row.gram_seconds, "{:.3g}", 1e3), _entry(row.explicit_seconds, "{:.3g}", 1e3)]
         entries.append([_entry(row.order, "{}"), _entry(row.features, "{}"), *ratios, *times])
     return Table(
-        "How many times the explicit way costs more: as the paper states it, by formula, measured", columns, entries
+        "Cost of explicit tensors relative to the kernel form: stated by the paper, by formula, measured",
+        columns,
+        entries,
     )
 
 

@@ -1,4 +1,4 @@
-"""What an experiment leaves to look at: tables, figures and the report."""
+"""The outputs of an experiment: tables, figures and the report."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,13 +10,13 @@ from .tables import write_tables
 
 
 def write_outputs(records: Sequence[Attempt], grid: Grid, out: Path, progress: Progress | None = None) -> list[Path]:
-    """Write tables, figures and the report of an experiment into its folder; nothing while no cell is done.
+    """Write tables, figures and the report of an experiment into its folder, once at least one cell is done.
 
     Args:
         records: The latest attempt at each cell.
         grid: The grid.
         out: The folder.
-        progress: Told how many figures are drawn.
+        progress: Called with the number of figures drawn.
 
     Returns:
         The files written.
@@ -24,7 +24,7 @@ def write_outputs(records: Sequence[Attempt], grid: Grid, out: Path, progress: P
     if all(record.result is None for record in records):
         return []
     files = write_tables(records, grid, out)
-    from .figures import write_figures  # after the tables: they are written even where nothing can be drawn
+    from .figures import write_figures  # after the tables: they are written even if nothing can be drawn
     from .pages import write_report
 
     return [*files, *write_figures(records, grid, out, progress), write_report(out)]

@@ -1,4 +1,4 @@
-"""Published accuracies, to print beside one's own; averages are recomputed where the print does not fit its numbers."""
+"""Published accuracies to print next to ours; averages are recomputed where the printed one does not match."""
 
 import statistics
 from dataclasses import asdict, dataclass
@@ -22,17 +22,17 @@ class PublishedRow:
     Attributes:
         method: The method: its name in sohot where it has one, else its label.
         label: Its name as printed.
-        backbone: The network, by its name in sohot; "own" for one that has none.
+        backbone: The network, by its name in sohot; "own" if it has none.
         protocol: "paper" or "rectified".
         shift: The shift, or `AVERAGE`.
-        value: Accuracy on the target in per cent (or its gain, see `gain`), recomputed where single splits or shifts
+        value: Accuracy on the target in per cent (or its gain, see `gain`), recomputed if single splits or shifts
             are printed.
-        std: Standard deviation over the splits, where printed or where the splits are.
-        splits: The accuracy of each split, where printed.
-        printed: What is printed, where that differs from `value` by more than rounding.
+        std: Standard deviation over the splits, if it or the splits are printed.
+        splits: The accuracy of each split, if printed.
+        printed: What is printed, if it differs from `value` by more than rounding.
         over: For an average: how many shifts it is over.
-        varied: A setting and its value that the number holds for, such as ("target_shots", 3).
-        gain: The value is a difference to S+T, not an accuracy.
+        varied: The setting and value that the number belongs to, such as ("target_shots", 3).
+        gain: Whether the value is a difference from S+T instead of an accuracy.
     """
 
     method: str
@@ -69,10 +69,10 @@ def published(name: str) -> list[PublishedRow]:
         name: One of `published_names()`.
 
     Returns:
-        Them, method by method and shift by shift, the average over several shifts last.
+        The numbers, method by method and shift by shift, with the average over several shifts last.
 
     Raises:
-        ValueError: There are none of this name.
+        ValueError: There are no numbers of this name.
 
     Example:
         >>> average = published("office-alexnet")[-1]
@@ -85,7 +85,7 @@ def published(name: str) -> list[PublishedRow]:
 
 
 def published_source(name: str) -> str:
-    """Say where published numbers are from.
+    """Say where published numbers come from.
 
     >>> published_source("voc-sketch")
     'Koniusz, Tas and Porikli, CVPR 2017, Table 3'
@@ -95,7 +95,7 @@ def published_source(name: str) -> str:
 
 
 def stable_ranges(name: str) -> dict[str, tuple[float, float]]:
-    """Give the ranges of settings in which published accuracies are said to be stable.
+    """Return the ranges of settings in which published accuracies are reported to be stable.
 
     >>> stable_ranges("sigma-sensitivity")["sigma1"]
     (5e-09, 5e-08)
@@ -104,7 +104,7 @@ def stable_ranges(name: str) -> dict[str, tuple[float, float]]:
 
 
 def backbone_label(backbone: str) -> str:
-    """Write a backbone as publications do; one of somebody's own without the folder of its file.
+    """Write a backbone as publications do; for a user's own network, leave out the folder of its file.
 
     >>> backbone_label("vgg16"), backbone_label("timm:resnet18"), backbone_label("/data/nets/mine.py:build")
     ('VGG16', 'timm:resnet18', 'mine.py:build')
@@ -125,7 +125,7 @@ def _read_row(entry: dict[str, Any], every_shift: set[str]) -> list[PublishedRow
         other = _unless_rounding(printed.get(shift), mean)
         rows.append(PublishedRow(**names, shift=shift, value=mean, std=std, splits=tuple(splits), printed=other))
     whole = {row.shift for row in rows} == every_shift
-    if len(rows) > 1 and (whole or "printed_average" in entry):  # over a part of the shifts only if its authors do so
+    if len(rows) > 1 and (whole or "printed_average" in entry):  # averages some of the shifts only if its authors do
         mean = statistics.fmean(row.value for row in rows)
         other = _unless_rounding(entry.get("printed_average"), mean)
         rows.append(PublishedRow(**names, shift=AVERAGE, value=mean, printed=other, over=len(rows)))
@@ -136,7 +136,7 @@ def _read_row(entry: dict[str, Any], every_shift: set[str]) -> list[PublishedRow
 
 
 def _unless_rounding(printed: float | None, value: float) -> float | None:
-    """Give what is printed if it is not the value rounded to two places; a half may be rounded either way."""
+    """Return the printed value unless it is the value rounded to two places; a half may be rounded either way."""
     return printed if printed is not None and abs(printed - value) > 0.005 + 1e-9 else None
 
 

@@ -1,4 +1,4 @@
-"""Records of an experiment brought into rows: one for each method, backbone and value of what the grid varies."""
+"""Records of an experiment grouped into rows: one for each method, backbone and combination of varied settings."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
@@ -26,12 +26,12 @@ _FROZEN_DEFAULTS = {**_DEFAULTS, **{one.name: one.default for one in fields(Head
 
 @dataclass
 class ResultRow:
-    """All records of one method with one backbone at one value of what is varied.
+    """All records of one method with one backbone and one combination of varied settings.
 
     Attributes:
         method: Its name.
         backbone: Its backbone.
-        values: What the grid varies, by name; None where the method ignores it.
+        values: Varied settings by name; None where the method ignores one.
         done: Cells that are done, by (shift, split).
         failed: Errors by (shift, split).
     """
@@ -43,37 +43,37 @@ class ResultRow:
     failed: dict[ShiftSplit, str] = field(default_factory=dict)
 
     def accuracies(self, kind: str = "micro") -> dict[ShiftSplit, float]:
-        """Give accuracies in per cent by (shift, split)."""
+        """Return accuracies in per cent by (shift, split)."""
         check_choice(kind, ACCURACIES, "accuracy")
         shares = {place: one.result.accuracy for place, one in self.done.items()}
         return {place: 100 * (one.micro if kind == "micro" else one.macro) for place, one in shares.items()}
 
     def over_splits(self, shift: str, kind: str = "micro") -> Summary | None:
-        """Give mean and standard deviation over the splits of a shift; None if none is done."""
+        """Return mean and standard deviation over the splits of a shift; None if none is done."""
         found = self.accuracies(kind)
         return summarise([found[place] for place in sorted(found) if place[0] == shift])
 
     @property
     def label(self) -> str:
-        """The method, and what is varied."""
+        """The method and its varied settings."""
         varied = [f"{name} = {show_value(value)}" for name, value in self.values.items() if value is not None]
         return ", ".join([self.method, *varied])
 
 
 def shifts_of(records: Iterable[Attempt], grid: "Grid") -> tuple[str, ...]:
-    """Name the shifts of an experiment: those of the grid, or if it names none (it means all) those of its records."""
+    """Name the shifts of an experiment: those of the grid, or those of its records if the grid names none (all)."""
     return grid.shifts or tuple(dict.fromkeys(record.cell.shift for record in records))
 
 
 def collect(records: Iterable[Attempt], grid: "Grid") -> list[ResultRow]:
-    """Bring the records that belong to a grid into rows.
+    """Group the records that belong to a grid into rows.
 
     Args:
-        records: Records as the store gives them. Of two attempts at the same place the later one counts.
+        records: Records as the store returns them. Of two attempts at the same cell, the later one counts.
         grid: Names the shifts, splits and methods; records of others are left out.
 
     Returns:
-        The rows in the order of the grid's methods and varied values; methods without a record have a row too.
+        The rows in the order of the grid's methods and varied values, including methods without a record.
     """
     records = sorted(records, key=lambda one: one.finished)
     shifts = shifts_of(records, grid)
@@ -97,7 +97,7 @@ def collect(records: Iterable[Attempt], grid: "Grid") -> list[ResultRow]:
 
 
 def baseline_of(row: ResultRow, rows: Iterable[ResultRow], baseline: str = BASELINE) -> ResultRow | None:
-    """Find the baseline to compare with: the same backbone, and the same values of what it does not ignore."""
+    """Find the baseline to compare with: the same backbone and the same values of the settings it uses."""
     for other in rows:
         same = all(value is None or value == row.values[name] for name, value in other.values.items())
         if other.method == baseline and other.backbone == row.backbone and same and other is not row:
@@ -106,10 +106,10 @@ def baseline_of(row: ResultRow, rows: Iterable[ResultRow], baseline: str = BASEL
 
 
 def value_of(cell: Cell, name: str) -> Any:
-    """Look up a setting in a cell, which leaves out defaults and what its method ignores.
+    """Look up a setting in a cell, which stores neither defaults nor what its method ignores.
 
     Returns:
-        Its value, lists as tuples; None if the method ignores it.
+        Its value, with lists as tuples; None if the method ignores it.
     """
     given = {**cell.settings, **cell.draw}
     if name in given:
@@ -133,7 +133,7 @@ def show_value(value: Any) -> str:
 
 
 def _place(row: ResultRow, grid: "Grid") -> tuple[Any, ...]:
-    """Give what sorts rows: the method, then what is varied, in the order of the grid."""
+    """Return the sort key of a row: the method, then the varied settings, in the order of the grid."""
     order = []
     for name, choices in grid.vary.items():
         known = [tuple(one) if isinstance(one, list) else one for one in choices]

@@ -1,4 +1,4 @@
-"""Means, standard deviations and paired differences over splits: gains here are small, so chance must be weighed."""
+"""Means, standard deviations and paired differences over splits: gains here are small, so chance matters."""
 
 import math
 import statistics
@@ -9,18 +9,18 @@ from typing import Any, TypeVar
 Unit = TypeVar("Unit", bound=Hashable)
 ShiftSplit = tuple[str, int]
 
-_DECIMALS = 9  # accuracies in per cent: what differs by less is rounding of floats, not a difference
+_DECIMALS = 9  # accuracies in per cent: smaller differences are float rounding
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Some numbers in short.
+    """A summary of some numbers.
 
     Attributes:
-        count: How many they are.
+        count: How many there are.
         mean: Their mean.
-        std: Their standard deviation by the formula of the population (division by the count), as the paper prints it.
-        sample_std: The same with division by the count less one; None for a single number.
+        std: Their population standard deviation (divided by the count), as the paper prints it.
+        sample_std: Their sample standard deviation (divided by the count minus one); None for a single number.
     """
 
     count: int
@@ -35,19 +35,19 @@ class Summary:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """A method less its baseline, both on the same units (splits, or pairs of shift and split).
+    """A method minus its baseline, both on the same units (splits, or pairs of shift and split).
 
     Attributes:
         pairs: Units that both have.
-        unpaired: Units that only one of them has; they do not count.
+        unpaired: Units that only one of them has; they are ignored.
         mean: Mean difference.
         std: Sample standard deviation of the differences; None for a single pair.
-        low: Lower end of the 95 % interval of the mean by Student's t; None for a single pair and where all differ by
-            the same amount, for then there is no spread to judge by.
+        low: Lower end of the 95 % interval of the mean by Student's t; None for a single pair, and if all pairs
+            differ by the same amount, because there is then no spread.
         high: Its upper end.
-        p_t: Two-sided p of the paired t-test; 1 if no pair differs, None where there is no interval but for that.
-        p_wilcoxon: Two-sided p of Wilcoxon's signed-rank test, exact, ties in rank included; pairs that do not differ
-            are left out of it, and it is 1 if none does. None for a single pair.
+        p_t: Two-sided p of the paired t-test; 1 if no pair differs, otherwise None if there is no interval.
+        p_wilcoxon: Two-sided p of Wilcoxon's signed-rank test, exact even with tied ranks. Pairs that do not
+            differ are left out; 1 if none differs, None for a single pair.
         wins: Pairs in which the method is better.
         ties: Pairs in which they are equal.
         losses: Pairs in which the baseline is better.
@@ -71,7 +71,7 @@ class PairedDifference:
 
 
 def summarise(values: Sequence[float]) -> Summary | None:
-    """Give the mean and the standard deviations; None if there are no values.
+    """Return the mean and the standard deviations; None if there are no values.
 
     >>> summarise([80.0, 82.0])
     Summary(count=2, mean=81.0, std=1.0, sample_std=1.4142135623730951)
@@ -127,13 +127,13 @@ def overall_difference(
 ) -> PairedDifference | None:
     """Compare the averages over the shifts, split by split.
 
-    Shifts of one split share their target and source images, so pairs of shift and split are not independent. The
-    average over the shifts is therefore taken first, and the units that are compared are the splits.
+    Shifts of one split share their target and source images, so pairs of shift and split are not independent.
+    Therefore the shifts are averaged first, and the units compared are the splits.
 
     Args:
         values: The method's accuracy by (shift, split).
         baseline: The baseline's.
-        shifts: The shifts to average over. A split counts if it has all of them, for both methods.
+        shifts: The shifts to average over. A split counts if both methods have all of them.
 
     Returns:
         The difference over the splits that count; None if there are none.
@@ -153,7 +153,7 @@ def split_averages(values: Mapping[ShiftSplit, float], shifts: Sequence[str]) ->
 
 
 def _student(mean: float, std: float | None, count: int) -> tuple[float | None, float | None]:
-    """Give half the width of the 95 % interval, and the two-sided p of a mean of 0."""
+    """Return half the width of the 95 % interval, and the two-sided p of a mean of 0."""
     if std is None:
         return None, None
     if std == 0:
@@ -165,10 +165,10 @@ def _student(mean: float, std: float | None, count: int) -> tuple[float | None, 
 
 
 def _wilcoxon(differences: Sequence[float]) -> float:
-    """Give the exact two-sided p of the signed-rank test.
+    """Return the exact two-sided p of the signed-rank test.
 
-    SciPy's exact distribution knows no ties in rank, and accuracies of a few hundred images are full of them. So the
-    sums of ranks over all choices of signs are counted here: twice each rank is an integer, ties or not.
+    SciPy's exact distribution does not handle tied ranks, which are common in accuracies of a few hundred images. So
+    this counts the sums of ranks over all choices of signs: twice each rank is an integer, ties or not.
     """
     import numpy as np
     from scipy.stats import rankdata

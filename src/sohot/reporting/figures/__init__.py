@@ -42,11 +42,11 @@ def write_figures(records: Iterable[Attempt], grid: "Grid", out: Path, progress:
     """Draw the figures that a grid asks for, as far as its records allow.
 
     Args:
-        records: Records as the store gives them.
+        records: Records as the store returns them.
         grid: The grid that they belong to; its `figures` name what to draw.
         out: Folder of the experiment; the files go to `out/figures`, each as .png and .svg: zeta; shots, sigma and
             curves with the name of the shift; confusion with shift and method.
-        progress: Told how many are drawn.
+        progress: Called with the number drawn.
 
     Returns:
         The files.
@@ -105,7 +105,7 @@ _DRAWERS: Mapping[str, Callable[[Sequence[ResultRow], Sequence[str], "Grid"], Na
 
 
 def _file_name(text: str) -> str:
-    """Spell a name so that every system takes it as that of a file.
+    """Turn a name into one that every system accepts for a file.
 
     >>> _file_name("so+zeta, sigma1 = 0.1")
     'so+zeta_sigma1=0.1'

@@ -1,4 +1,4 @@
-"""What all figures share: a canvas without a display, colours all readers can tell apart, the same bytes always."""
+"""What all figures share: a canvas without a display, colours all readers can tell apart, reproducible bytes."""
 
 import io
 from collections.abc import Sequence
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
-"""Colours that colour-blind readers tell apart (Okabe and Ito), its yellow replaced by grey: it fades on white."""
+"""Colours that colour-blind readers can tell apart (Okabe and Ito), with grey for yellow, which fades on white."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "p", "<")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)), (0, (3, 3)))
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--")
 
 DOTS_PER_INCH = 200
 _SETTINGS = {
-    "svg.hashsalt": "sohot",  # names of shapes in the file: by default they change with each run
+    "svg.hashsalt": "sohot",  # otherwise the names of shapes in the file change with each run
     "svg.fonttype": "path",  # letters look the same everywhere
 }
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """Make a figure with a canvas of its own: no display is needed and pyplot's state is left alone.
+    """Create a figure with its own canvas: it needs no display and leaves pyplot's state alone.
 
     Args:
         width: In inches.
@@ -43,12 +43,12 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def save_figure(figure: "Figure", folder: Path, name: str, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
-    """Write `folder/name.png` and `.svg`, each whole or not at all; the same figure gives the same bytes.
+    """Write `folder/name.png` and `.svg`, each atomically; the same figure gives the same bytes.
 
     Args:
         figure: The figure.
-        folder: It is made if it is not there.
-        name: The name without its end.
+        folder: The folder; created if missing.
+        name: The file name without its suffix.
         formats: "png", "svg" or both.
 
     Returns:
@@ -69,7 +69,7 @@ def save_figure(figure: "Figure", folder: Path, name: str, formats: Sequence[str
 
 
 def look(place: int) -> dict[str, Any]:
-    """Give colour, marker and line style of the series at a place, so that print without colour tells them apart."""
+    """Return colour, marker and line style of the series at a place; series also differ without colour."""
     return {
         "color": OKABE_ITO[place % len(OKABE_ITO)],
         "marker": MARKERS[place % len(MARKERS)],
@@ -78,7 +78,7 @@ def look(place: int) -> dict[str, Any]:
 
 
 def plain(text: str) -> str:
-    r"""Show a name as it is: a dollar sign begins no formula, and what cannot be printed is left out.
+    r"""Escape a name for matplotlib: a dollar sign starts no formula, and unprintable characters are dropped.
 
     >>> plain("$5 mug")
     '\\$5 mug'
@@ -106,7 +106,7 @@ def legend_below(axes: "Axes") -> None:
 
 
 def tidy(axes: "Axes", *, grid: bool = True) -> None:
-    """Take off the frame's upper and right side, and draw light lines behind the data."""
+    """Remove the top and right sides of the frame, and draw light grid lines behind the data."""
     axes.spines[["top", "right"]].set_visible(False)
     if grid:
         axes.grid(True, color="#DDDDDD", linewidth=0.6)
@@ -117,11 +117,11 @@ def draw_class(axes: "Axes", points: Tensor, colour: str, name: str, *, dashed: 
     """Draw the rows of a class, its covariance at one standard deviation, and its name on the mean.
 
     Args:
-        axes: Where to.
-        points: Shape (n, 2). A class of one row has no ellipse, one without rows is not drawn.
+        axes: Where to draw.
+        points: Shape (n, 2). A class of one row has no ellipse; a class without rows is not drawn.
         colour: Its colour.
         name: Something short.
-        dashed: Draw a dashed line and crosses in place of a solid one and circles.
+        dashed: Draw a dashed line and crosses instead of a solid line and circles.
     """
     if not len(points):
         return
@@ -133,7 +133,7 @@ def draw_class(axes: "Axes", points: Tensor, colour: str, name: str, *, dashed: 
 
 
 def hide_ticks(axes: "Axes") -> None:
-    """Leave out numbers that say nothing: those of directions found in the data."""
+    """Hide the ticks: positions along directions found in the data mean nothing."""
     axes.set_xticks([])
     axes.set_yticks([])
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_EDGE = 1e-3  # share of the range that keeps values off 0 and 1, where a Beta density may be infinite
+_EDGE = 1e-3  # share of the range that keeps values away from 0 and 1, where a Beta density may be infinite
 _FEWEST = 5
-_MOST_WITH_TITLES = 60  # classes; above it names cannot be read and numbers stand for them
+_MOST_WITH_TITLES = 60  # classes; with more, names are unreadable and numbers replace them
 
 
 class BetaFit(NamedTuple):
@@ -37,7 +37,7 @@ def weight_histograms(rows: Iterable[ResultRow]) -> "Figure | None":
     """Show the class weights of a method over all its classes and splits: the means first, then each order.
 
     Args:
-        rows: Rows of an experiment; of those that learned weights each has a row of panels.
+        rows: Rows of an experiment; each that learned weights gets a row of panels.
 
     Returns:
         The figure; None if none learned weights.
@@ -63,7 +63,7 @@ def weight_histograms(rows: Iterable[ResultRow]) -> "Figure | None":
 
 
 def class_weights(row: ResultRow) -> dict[str, list[float]]:
-    """Gather the weights of all shifts and splits by what they weigh; empty if the method learns none."""
+    """Collect the weights of all shifts and splits by what they weight; empty if the method learns none."""
     found: dict[str, list[float]] = {}
     for place in sorted(row.done):
         for term, values in (row.done[place].result.zeta or {}).items():
@@ -73,7 +73,7 @@ def class_weights(row: ResultRow) -> dict[str, list[float]]:
 
 
 def shown_range(values: Sequence[float]) -> tuple[float, float]:
-    """Give the range of weights to show, one for all panels: from 0, or closer where all of them stayed near 1.
+    """Return the range of weights to show in all panels: from 0, or narrower if all weights stayed near 1.
 
     >>> shown_range([0.2, 0.9]), shown_range([0.99, 0.996]), shown_range([1.0, 1.0]), shown_range([0.5, 1.5])
     ((0.0, 1.0), (0.98, 1.0), (0.0, 1.0), (0.0, 1.5))
@@ -88,8 +88,8 @@ def shown_range(values: Sequence[float]) -> tuple[float, float]:
 def fit_beta(values: Sequence[float]) -> BetaFit | None:
     """Fit a Beta distribution by maximum likelihood.
 
-    Weights start at 1 and are only bounded below, by 0, while a Beta distribution lives on 0 … 1. So the values are
-    divided by 1 or by the largest of them, whichever is more, and drawn in from both ends by a thousandth of the range.
+    Weights start at 1 and are bounded only below, by 0, while a Beta distribution is defined on 0 … 1. So the values
+    are divided by the larger of 1 and their maximum, and kept a thousandth of the range away from both ends.
 
     Args:
         values: The weights, at least 0.
@@ -110,9 +110,9 @@ def fit_beta(values: Sequence[float]) -> BetaFit | None:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the search on its way; what it found is looked at below
+            warnings.simplefilter("ignore")  # from the search; its result is checked below
             a, b, *_ = beta.fit(shares, floc=0, fscale=1)
-    except (RuntimeError, ValueError):  # SciPy's FitError is one of them: nothing was found
+    except (RuntimeError, ValueError):  # includes SciPy's FitError: no fit was found
         return None
     return BetaFit(float(a), float(b), scale) if math.isfinite(a) and math.isfinite(b) else None
 
@@ -140,7 +140,7 @@ def _draw(axes: "Axes", values: Sequence[float], place: int, low: float, high: f
         x = np.linspace(max(low / fit.scale, _EDGE), min(high / fit.scale, 1) - _EDGE, 400)
         density = beta.pdf(x, fit.a, fit.b) / fit.scale
         axes.plot(x * fit.scale, density, color="black", linewidth=1.4, label=f"Beta({fit.a:.2g}, {fit.b:.2g})")
-        top = max(top, min(float(density.max()), 1.5 * top))  # a density may rise without end at 0 and at 1
+        top = max(top, min(float(density.max()), 1.5 * top))  # a density may be unbounded at 0 and 1
     axes.set_ylim(0, 1.35 * top)
     axes.set_xlim(low, high + 0.02 * (high - low))
     axes.axvline(1, color="black", linewidth=0.8, linestyle=":")
@@ -149,7 +149,7 @@ def _draw(axes: "Axes", values: Sequence[float], place: int, low: float, high: f
 
 
 def confusion_of(row: ResultRow, shift: str) -> tuple[list[list[int]], list[str]] | None:
-    """Add up the confusion matrices of all splits of a shift.
+    """Sum the confusion matrices of all splits of a shift.
 
     Returns:
         Test images by true and predicted class, and the names of the classes; None if nothing is done.
@@ -168,10 +168,10 @@ def confusion_figure(confusion: Sequence[Sequence[int]], names: Sequence[str], t
     Args:
         confusion: Rows by true class (first) and predicted class.
         names: The names of the classes.
-        title: A line above.
+        title: The line above.
 
     Returns:
-        The figure, its size by the number of classes; cells that are not 0 per cent when rounded bear their number.
+        The figure, sized by the number of classes; cells that do not round to 0 per cent show their number.
     """
     counts = np.asarray(confusion, dtype=float)
     totals = counts.sum(1, keepdims=True)

@@ -22,7 +22,7 @@ _MOST_LINES = 8
 
 
 def curve_figure(rows: Sequence[ResultRow], shift: str) -> "Figure | None":
-    """Show the losses of one shift by step: the mean over the splits, and between the lowest and the highest a band.
+    """Show the losses of one shift by step: the mean over the splits, and a band from the lowest to the highest.
 
     Args:
         rows: Rows of an experiment; the first eight are drawn.
@@ -42,7 +42,7 @@ def curve_figure(rows: Sequence[ResultRow], shift: str) -> "Figure | None":
                 _draw(axes, _curves(row, shift, part), plain(row.label), place)
         axes.set_ylabel(_PARTS[part])
         axes.set_xlabel("step")
-        if axes.dataLim.y1 > 10 * axes.dataLim.y0 > 0:  # labels of less than a decade are hard to read
+        if axes.dataLim.y1 > 10 * axes.dataLim.y0 > 0:  # below a decade, logarithmic labels are hard to read
             axes.set_yscale("log")
         tidy(axes)
         if part == parts[0]:
@@ -53,7 +53,7 @@ def curve_figure(rows: Sequence[ResultRow], shift: str) -> "Figure | None":
 
 
 def _curves(row: ResultRow, shift: str, part: str) -> list[tuple[list[float], list[float]]]:
-    """Give steps and values of each split."""
+    """Return steps and values of each split."""
     found = []
     for place in sorted(row.done):
         curve = row.done[place].result.curve
@@ -65,14 +65,14 @@ def _curves(row: ResultRow, shift: str, part: str) -> list[tuple[list[float], li
 
 
 def _moves(row: ResultRow, shift: str, part: str) -> bool:
-    """Tell whether a part of the loss is there at all: without alignment it is 0 throughout."""
+    """Check whether a part of the loss is used: without alignment it is 0 throughout."""
     return any(any(values) for _, values in _curves(row, shift, part))
 
 
 def _draw(axes: "Axes", curves: list[tuple[list[float], list[float]]], label: str, place: int) -> None:
     style = look(place)
     first, last = max(steps[0] for steps, _ in curves), min(steps[-1] for steps, _ in curves)
-    steps = np.linspace(first, last, _POINTS)  # splits may have been logged at other steps
+    steps = np.linspace(first, last, _POINTS)  # splits may have been logged at different steps
     values: NDArray[np.float64] = np.stack([np.interp(steps, at, seen) for at, seen in curves])
     axes.plot(steps, values.mean(0), label=label, linewidth=1.4, markersize=4, markevery=(place * 4, 40), **style)
     if len(curves) > 1:
@@ -116,9 +116,9 @@ def shots_figure(rows: Sequence[ResultRow], shift: str, published: Sequence[Publ
 
 
 def sigma_figure(rows: Sequence[ResultRow], shift: str) -> "Figure | None":
-    """Show accuracy against σ1 and against σ2 on a logarithmic axis, with `s+t`, which knows neither, as a line.
+    """Show accuracy against σ1 and against σ2 on a logarithmic axis, with `s+t`, which uses neither, as a line.
 
-    Where both are varied each panel has a line for each value of the other.
+    If both are varied, each panel has a line for each value of the other.
 
     Args:
         rows: Rows of an experiment that varies `sigma1`, `sigma2` or both.
@@ -146,7 +146,7 @@ def sigma_figure(rows: Sequence[ResultRow], shift: str) -> "Figure | None":
 
 
 def _lines(rows: Sequence[ResultRow], name: str, shift: str) -> dict[str, list[ResultRow]]:
-    """Group rows that differ in one setting alone, those groups that have two values of it or more."""
+    """Group rows that differ only in one setting; keep the groups with at least two values of it."""
     groups: dict[tuple[Any, ...], list[ResultRow]] = {}
     for row in rows:
         value = row.values.get(name)
@@ -179,7 +179,7 @@ def _draw_gains(
     shift: str,
     published: Sequence[PublishedRow],
 ) -> None:
-    """Draw differences to `s+t`, split by split, with their 95 % intervals."""
+    """Draw differences from `s+t`, split by split, with their 95 % intervals."""
     axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
     for label, line in gains.items():
         style = look(list(lines).index(label))
@@ -200,7 +200,7 @@ def _draw_gains(
                 markeredgecolor="black",
                 label=f"{theirs[0].label}, published ({backbone_label(theirs[0].backbone)})",
             )
-    axes.set_ylabel(f"gain over {BASELINE}, per cent points")
+    axes.set_ylabel(f"gain over {BASELINE}, percentage points")
     axes.set_title("split by split, with the 95 % interval of the mean", fontsize=10)
     legend_beside(axes)
 
@@ -230,7 +230,7 @@ def _draw_baseline(axes: "Axes", rows: Sequence[ResultRow], shift: str) -> None:
 
 
 def _log_axis(axes: "Axes", values: Sequence[float]) -> None:
-    """Make the axis logarithmic; a value of 0 gets its place left of the smallest other."""
+    """Make the axis logarithmic; a value of 0 is placed left of the smallest other value."""
     positive = [value for value in values if value > 0]
     if positive and min(values) <= 0:
         axes.set_xscale("symlog", linthresh=min(positive))

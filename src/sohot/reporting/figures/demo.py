@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Told apart by colour-blind readers and in print, as far as ten colours can be; so each class also bears its digit.
+# As distinct as ten colours can be, for colour-blind readers and in print too; each class also shows its digit.
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#B8A800", "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F", "#6A3D9A")
 
 
@@ -30,10 +30,10 @@ def draw_pictures(
     """Draw all pictures that the trained methods allow.
 
     Args:
-        folder: Where the PNG files go; it is there already.
+        folder: Where the PNG files go; it must exist.
         data: The split that the networks were trained on.
         untrained: The network as all of them started.
-        trained: What `fit` gave, by method.
+        trained: What `fit` returned, by method.
 
     Returns:
         The files: always samples.png and scatters.png, and zeta.png if a method learned class weights.
@@ -46,11 +46,11 @@ def draw_pictures(
 
 
 def sample_figure(data: DigitSplit) -> "Figure":
-    """Show digits of both domains; of the target all that are labelled."""
+    """Show digits of both domains, including all labelled ones of the target."""
     figure = new_figure(8.0, 5.4)
     domains = {
         "source: printed, many labels": (data.source, data.source_labels),
-        f"target: handwritten, these {len(data.target)} labels and no more": (data.target, data.target_labels),
+        f"target: handwritten, only these {len(data.target)} labels": (data.target, data.target_labels),
     }
     for axes, (title, domain) in zip(figure.subplots(len(domains), 1), domains.items(), strict=True):
         axes.imshow(_mosaic(*domain, rows=SHOTS).numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
@@ -60,7 +60,7 @@ def sample_figure(data: DigitSplit) -> "Figure":
 
 
 def scatter_figure(data: DigitSplit, untrained: TwoStreams, trained: Mapping[str, FitResult]) -> "Figure":
-    """Show the classes in the plane of the two main directions: before training, without and with alignment."""
+    """Show the classes in the plane of two principal axes: before training, and after it without and with alignment."""
     panels = {"before training": untrained}
     if BASELINE in trained:
         panels[f"after training, no alignment ({BASELINE})"] = _network(trained[BASELINE])
@@ -75,15 +75,15 @@ def scatter_figure(data: DigitSplit, untrained: TwoStreams, trained: Mapping[str
         )
         axes.set_title(title, fontsize=11)
     figure.supxlabel(
-        "features in their two main directions; each class with one standard deviation · "
-        "solid: source (printed) · dashed: target (handwritten, not seen in training)",
+        "features projected onto two principal axes; ellipses show one standard deviation · "
+        "solid: source (printed) · dashed: target (handwritten, not trained on)",
         fontsize=9,
     )
     return figure
 
 
 def weight_figure(learned: Mapping[str, FitResult]) -> "Figure":
-    """Show how strongly each class came to be aligned: ζ of each order and ζ̄ of the means, all 1 at the start."""
+    """Show how strongly each class is aligned: ζ of each order and ζ̄ of the means, all 1 at the start."""
     figure = new_figure(8.0, 2.9 * len(learned))
     for axes, (name, result) in zip(figure.subplots(len(learned), 1, squeeze=False).flat, learned.items(), strict=True):
         alignment = result.objective.alignment
@@ -100,7 +100,7 @@ def weight_figure(learned: Mapping[str, FitResult]) -> "Figure":
 
 def _draw_bars(axes: "Axes", series: Mapping[str, Tensor]) -> None:
     width = 0.8 / len(series)
-    looks = (("#0072B2", ""), ("#E69F00", "//"), ("#009E73", ".."), ("#CC79A7", "xx"))  # also apart without colour
+    looks = (("#0072B2", ""), ("#E69F00", "//"), ("#009E73", ".."), ("#CC79A7", "xx"))  # also differ without colour
     for place, (label, values) in enumerate(series.items()):
         colour, hatch = looks[place % len(looks)]
         x = torch.arange(NUM_CLASSES) + (place - (len(series) - 1) / 2) * width
@@ -122,7 +122,7 @@ def _draw_scatters(axes: "Axes", source: Tensor, source_labels: Tensor, target: 
 
 @torch.inference_mode()
 def _features(model: TwoStreams, images: Tensor) -> Tensor:
-    """Give what the alignment sees; one stream serves both domains."""
+    """Return the features that are aligned; one stream serves both domains."""
     model.eval()
     features: Tensor = model(None, normalise(images)).target_features
     return features

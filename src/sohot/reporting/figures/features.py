@@ -1,4 +1,4 @@
-"""Features of both domains in the plane: every image a point, or every class an ellipse."""
+"""Features of both domains in the plane, with images as points or classes as ellipses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 METHODS = ("pca", "tsne")
 _FEWEST_FOR_TSNE = 5
-_FIRST_COMPONENTS = 50  # t-SNE compares rows in this many main directions: quicker, and noise falls away
+_FIRST_COMPONENTS = 50  # t-SNE compares rows in this many principal components: quicker, with less noise
 _MOST_CLASSES = 10  # that colours and markers can tell apart
 _MOST_POINTS = 1500  # of each domain; t-SNE of more takes minutes
-_TITLES = {"pca": "two main directions", "tsne": "t-SNE"}
+_TITLES = {"pca": "two principal components", "tsne": "t-SNE"}
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class DomainFeatures:
 
 
 def write_feature_figures(stages: Mapping[str, DomainFeatures], folder: Path) -> list[Path]:
-    """Draw features of both domains, such as before and after training.
+    """Draw features of both domains, for example before and after training.
 
     Args:
-        stages: Features by what they are of, such as {"before training": …, "after training (so)": …}.
-        folder: Where the files go; made if it is not there.
+        stages: Features by stage, such as {"before training": …, "after training (so)": …}.
+        folder: Where the files go; created if missing.
 
     Returns:
         pca, tsne and scatters, each as .png and .svg.
@@ -88,12 +88,12 @@ def point_figure(stages: Mapping[str, DomainFeatures], how: str = "pca", seed: i
     """Show every row as a point, once by domain and once by class.
 
     Args:
-        stages: Features by what they are of; each has a column.
+        stages: Features by stage; each has a column.
         how: "pca" or "tsne", see `project`.
         seed: Seed of t-SNE.
 
     Returns:
-        The figure: domains above, classes below (of many the ten that have most rows, the others grey).
+        The figure: domains above, classes below (at most ten in colour, those with the most rows; the others in grey).
     """
     stages, shown = _prepare(stages)
     figure = new_figure(4.0 * len(stages) + 1.6, 7.6)
@@ -109,7 +109,7 @@ def point_figure(stages: Mapping[str, DomainFeatures], how: str = "pca", seed: i
         legend_beside(line[-1])
         for axes in line:
             hide_ticks(axes)
-    figure.supxlabel(f"{_TITLES[how]} of the features, for each column its own", fontsize=9)
+    figure.supxlabel(f"{_TITLES[how]} of the features, computed for each column separately", fontsize=9)
     return figure
 
 
@@ -117,10 +117,10 @@ def ellipse_figure(stages: Mapping[str, DomainFeatures]) -> "Figure":
     """Show the scatter of each class as an ellipse of one standard deviation: source solid, target dashed.
 
     Args:
-        stages: Features by what they are of; each has a column.
+        stages: Features by stage; each has a column.
 
     Returns:
-        The figure; of many classes the ten that have most rows.
+        The figure, with at most ten classes, those with the most rows.
     """
     stages, shown = _prepare(stages)
     figure = new_figure(4.2 * len(stages) + 1.2, 4.5)
@@ -141,7 +141,8 @@ def ellipse_figure(stages: Mapping[str, DomainFeatures]) -> "Figure":
         hide_ticks(axes)
     _class_legend(panels[-1], next(iter(stages.values())), shown)
     figure.supxlabel(
-        "features in their two main directions · solid: source · dashed: target · one standard deviation", fontsize=9
+        "features projected onto two principal axes · solid: source · dashed: target · one standard deviation",
+        fontsize=9,
     )
     return figure
 
@@ -183,9 +184,9 @@ def _class_legend(axes: "Axes", stage: DomainFeatures, shown: Sequence[int]) -> 
 
 
 def _prepare(stages: Mapping[str, DomainFeatures]) -> tuple[dict[str, DomainFeatures], list[int]]:
-    """Bring features to the CPU, and choose the classes to show: those with most target rows, in their own order."""
+    """Move features to the CPU and choose the classes to show: those with the most target rows, in class order."""
     if not stages:
-        raise ValueError("stages is empty: give features of at least one stage of training")
+        raise ValueError("stages is empty: pass the features of at least one stage of training")
     ready = {title: _on_cpu(stage) for title, stage in stages.items()}
     first = next(iter(ready.values()))
     if any(list(stage.classes) != list(first.classes) for stage in ready.values()):
@@ -208,7 +209,7 @@ def _on_cpu(stage: DomainFeatures) -> DomainFeatures:
 
 
 def _thin(stage: DomainFeatures) -> DomainFeatures:
-    """Keep rows at equal distances if they are too many to project."""
+    """Keep evenly spaced rows if there are too many to project."""
     parts = []
     for rows, labels in ((stage.source, stage.source_labels), (stage.target, stage.target_labels)):
         kept = torch.linspace(0, len(rows) - 1, min(len(rows), _MOST_POINTS)).round().long()
@@ -221,16 +222,16 @@ def _colour(number: int) -> str:
 
 
 def project(features: Tensor, how: str = "pca", seed: int = 0) -> "Plane":
-    """Bring rows of features into a plane.
+    """Project rows of features into a plane.
 
     Args:
         features: Shape (n, d).
-        how: "pca" for the two main directions (distances mean something), or "tsne" (neighbours stay neighbours).
+        how: "pca" for two principal components (distances are meaningful), or "tsne" (neighbours stay neighbours).
         seed: Seed of t-SNE.
 
     Returns:
-        An array of shape (n, 2), the same for the same input. Where rows or features are too few for two directions
-        the rest is 0; fewer than five rows are always brought there by PCA.
+        An array of shape (n, 2), the same for the same input. With too few rows or features for two directions
+        the rest is 0; fewer than five rows are always projected by PCA.
 
     Example:
         >>> import torch
@@ -252,7 +253,7 @@ def _main_directions(centred: NDArray[np.float64], wanted: int) -> "Plane":
     from sklearn.decomposition import PCA  # type: ignore[import-untyped]
 
     found = np.zeros((len(centred), wanted), dtype=np.float32)
-    if centred.any():  # without any spread there is no direction
+    if centred.any():  # without spread there is no direction
         count = min(wanted, *centred.shape)
         found[:, :count] = PCA(count, svd_solver="full").fit_transform(centred)
     return found

@@ -1,4 +1,4 @@
-"""Reports: a run, a demo or an experiment as one HTML page that needs nothing but itself."""
+"""Reports: a run, a demo or an experiment as one self-contained HTML page."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ _POLICY = (
     "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
 )
-_BEGIN = 'document.documentElement.classList.add("scripted");'  # what stands in for scripts is hidden at once
+_BEGIN = 'document.documentElement.classList.add("scripted");'  # hides the fallback for disabled scripts at once
 
 NAME = "report.html"
 IMAGES = 24
@@ -37,22 +37,22 @@ def write_report(
     figures: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Write what is in a folder as one HTML page that needs no network and nothing beside it.
+    """Write the contents of a folder as one self-contained HTML page that needs no network.
 
     Args:
         path: Folder of a run, a demo or an experiment, finished or not.
         out: The file to write; None for report.html in that folder.
         images: How many sample images of a run to show; 0 to read no images.
-        figures: For a run: a folder for its figures as PNG and SVG files, made if it is not there: the confusion
+        figures: For a run: a folder for its figures as PNG and SVG files, created if missing: the confusion
             matrix, and the features of both domains before and after training (points and ellipses of classes).
-        progress: Told what is being done, how many images are done, and of how many.
+        progress: Called with the current task, the number of images done, and the total.
 
     Returns:
         The file.
 
     Raises:
         FileNotFoundError: There is no such folder, or no folder for `out`.
-        ValueError: It is none of these folders, or an argument is wrong.
+        ValueError: It is not one of these folders, or an argument is wrong.
     """
     folder = Path(path)
     file = folder / NAME if out is None else Path(out)
@@ -69,22 +69,20 @@ def write_report(
 
 
 def kind_of(folder: Path) -> str:
-    """Tell what a folder holds: "run", "demo" or "experiment"."""
+    """Return what a folder holds: "run", "demo" or "experiment"."""
     experiment = ("results.sqlite", "grid.toml", "complexity.json", "table.json")
     marks = {"run": ("run.json",), "demo": ("demo.json",), "experiment": experiment}
     for kind, names in marks.items():
         if any((folder / name).is_file() for name in names):
             return kind
-    raise ValueError(
-        f"{folder} holds neither a run (run.json), nor a demo (demo.json), nor an experiment (results.sqlite)"
-    )
+    raise ValueError(f"{folder} holds no run (run.json), demo (demo.json) or experiment (results.sqlite)")
 
 
 def _figure_folder(folder: Path, figures: Path, images: int) -> Path:
     if (kind := kind_of(folder)) != "run":
-        raise ValueError(f"figures are drawn of a run; {folder} holds a {kind}, whose pictures lie there already")
+        raise ValueError(f"figures are drawn only for a run; {folder} holds a {kind}, which has its pictures already")
     if not images:
-        raise ValueError("figures of features need the images of the run: leave images=0 out")
+        raise ValueError("figures of features need the images of the run: images must not be 0")
     if figures.exists() and not figures.is_dir():
         raise NotADirectoryError(f"figures must be a folder, but {figures} is a file")
     return figures
@@ -110,10 +108,10 @@ def _page(folder: Path, images: int, progress: Progress | None, figures: Path | 
 def render(page: Page) -> str:
     """Write a report as HTML.
 
-    All text is escaped. Scripts run only if their hash stands in the page's policy, and the policy forbids the network,
-    so that even a name that slipped through could neither run nor load anything.
+    All text is escaped. Scripts run only if the page's policy lists their hash, and the policy forbids the network, so
+    even a name that escaped escaping could neither run nor load anything.
 
-    >>> "&lt;b&gt;" in render(Page("<b>", "run", ["All is well."], [], []))
+    >>> "&lt;b&gt;" in render(Page("<b>", "run", ["It works."], [], []))
     True
     """
     plots = page.plots()
@@ -135,7 +133,7 @@ def render(page: Page) -> str:
 
 
 def script_json(value: Any) -> str:
-    r"""Write JSON that cannot end, or comment out, the script element it stands in.
+    r"""Write JSON that cannot end, or comment out, the script element that contains it.
 
     >>> script_json(["</script><!--"])
     '["\\u003c/script>\\u003c!--"]'
@@ -144,7 +142,7 @@ def script_json(value: Any) -> str:
 
 
 class _Numbers:
-    """Numbers plots by their place on the page, also two that are equal."""
+    """Numbers plots by their place on the page, even if two are equal."""
 
     def __init__(self, plots: list[Any]) -> None:
         self._places = {id(plot): place for place, plot in enumerate(plots)}
@@ -165,7 +163,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _plotly() -> str:
-    """Give plotly.js, from the package that carries it."""
+    """Return plotly.js, which comes with the package plotly."""
     from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
     return str(get_plotlyjs())

@@ -1,4 +1,4 @@
-"""What a report is made of: sections of paragraphs, tables, plots, pictures and listings, free of any HTML."""
+"""The parts of a report: sections of paragraphs, tables, plots, pictures and listings, without any HTML."""
 
 import base64
 import math
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 MISSING = "–"
 MOST_BYTES = 2_000_000
-"""Figures from files take no more than this of a page."""
+"""Figures from files take at most this much of a page."""
 _KINDS = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg"}
 
 
@@ -39,7 +39,7 @@ def number(value: float | None, digits: int = 1, *, sign: bool = False) -> Numbe
 
 @dataclass(frozen=True)
 class Words:
-    """A paragraph; `quiet` for one that stands back."""
+    """A paragraph; `quiet` makes it less prominent."""
 
     kind: ClassVar[str] = "words"
     text: str
@@ -48,13 +48,13 @@ class Words:
 
 @dataclass(frozen=True)
 class Table:
-    """A table that sorts by its columns.
+    """A table that can be sorted by its columns.
 
     Attributes:
         caption: What it shows.
         columns: Headings.
-        rows: Entries by row; a column is of numbers if all its entries but texts without a word are.
-        marked: Numbers of the rows that stand out: the one to compare with.
+        rows: Entries by row; a column that contains a `Number` is aligned as numbers.
+        marked: Indices of highlighted rows, such as the baseline.
     """
 
     kind: ClassVar[str] = "table"
@@ -64,7 +64,7 @@ class Table:
     marked: frozenset[int] = frozenset()
 
     def is_number(self, column: int) -> bool:
-        """Tell whether a column is aligned as numbers."""
+        """Check whether a column is aligned as numbers."""
         return any(isinstance(row[column], Number) for row in self.rows)
 
 
@@ -73,11 +73,11 @@ class Plot:
     """An interactive plot.
 
     Attributes:
-        figure: What plotly.js draws: "data" and "layout". Colours "@0" … "@7" are those of the page's palette.
+        figure: What plotly.js draws: "data" and "layout". Colours "@0" … "@7" refer to the page's palette.
         title: Its heading.
-        description: What it shows, for those who do not see it.
+        description: What it shows, for readers who cannot see it.
         height: In pixels.
-        least_width: Below it the plot scrolls inside its box, in pixels.
+        least_width: In pixels; in a narrower box the plot scrolls.
     """
 
     kind: ClassVar[str] = "plot"
@@ -100,7 +100,7 @@ class Picture:
 
 
 def data_uri(content: bytes, kind: str) -> str:
-    """Put bytes into an address.
+    """Encode bytes as a data URI.
 
     >>> data_uri(b"abc", "image/png")
     'data:image/png;base64,YWJj'
@@ -109,11 +109,11 @@ def data_uri(content: bytes, kind: str) -> str:
 
 
 def embed_figures(files: list[Path], captions: dict[str, str] | None = None) -> tuple[list[Picture], list[str]]:
-    """Read picture files, as many as fit into a page.
+    """Read picture files, as many as fit on a page.
 
     Args:
         files: PNG, SVG or JPEG files.
-        captions: What each shows, by file name; the name itself where it is missing.
+        captions: What each shows, by file name; by default the name itself.
 
     Returns:
         The pictures, and the names of files that were left out.
@@ -136,7 +136,7 @@ def embed_figures(files: list[Path], captions: dict[str, str] | None = None) -> 
 
 @dataclass(frozen=True)
 class Gallery:
-    """Pictures side by side (small ones), or one below the other (wide ones)."""
+    """Pictures side by side, or one below the other if `wide`."""
 
     kind: ClassVar[str] = "gallery"
     pictures: Sequence[Picture]
@@ -145,7 +145,7 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Listing:
-    """Text to read or copy as it is, such as a command; `folded` hides it behind its label."""
+    """Verbatim text to read or copy, such as a command; `folded` hides it behind its label."""
 
     kind: ClassVar[str] = "listing"
     text: str
@@ -163,7 +163,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Points:
-    """A list of sentences; beyond the first `shown` they are folded away."""
+    """A list of sentences; all after the first `shown` are folded away."""
 
     kind: ClassVar[str] = "points"
     items: Sequence[str]
@@ -172,7 +172,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Side:
-    """Plots beside each other where there is room."""
+    """Plots side by side if there is room."""
 
     kind: ClassVar[str] = "side"
     plots: Sequence[Plot]
@@ -183,7 +183,7 @@ Block = Words | Table | Plot | Gallery | Listing | Pairs | Points | Side
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and its content."""
 
     title: str
     blocks: Sequence[Block]
@@ -196,7 +196,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Fact:
-    """A figure of the summary: large, with a few words."""
+    """A number of the summary, shown large with a few words."""
 
     value: str
     name: str
@@ -210,8 +210,8 @@ class Page:
     Attributes:
         title: What it is about.
         kind: "run", "demo" or "experiment".
-        summary: The result in words, a paragraph each.
-        facts: The figures that matter most.
+        summary: The result in words, one entry per paragraph.
+        facts: The most important numbers.
         sections: The rest.
         written: Who wrote it, for the foot of the page.
     """

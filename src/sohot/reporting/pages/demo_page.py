@@ -28,9 +28,9 @@ from .blocks import (
 from .words import count, differences_in_words, method_in_words, pairs_of
 
 _CAPTIONS = {
-    "samples.png": "Digits of both domains: printed ones to learn from, and all handwritten ones that are labelled",
-    "scatters.png": "Features of both domains in the plane, before training, without and with alignment",
-    "zeta.png": "Learned weights of each digit: how strongly its domains are aligned",
+    "samples.png": "Digits of both domains: some of the printed ones and all labelled handwritten ones",
+    "scatters.png": "Features of both domains in the plane: before training, and after it without and with alignment",
+    "zeta.png": "Learned weights of each digit: how strongly it is aligned between the domains",
 }
 Methods = Mapping[str, SplitAccuracies]
 Differences = Mapping[str, PairedDifference | None]
@@ -38,7 +38,7 @@ _DIGITS = [str(digit) for digit in range(10)]
 
 
 def demo_page(folder: Path) -> Page:
-    """Put together the report of a demo."""
+    """Build the report of a demo."""
     demo = read_demo(folder)
     methods, settings = demo.result.methods, demo.settings
     differences = {name: _difference(name, methods) for name in methods if name != BASELINE}
@@ -54,7 +54,7 @@ def demo_page(folder: Path) -> Page:
 
 
 def _difference(name: str, methods: Methods) -> PairedDifference | None:
-    """Compare with the baseline split by split: both have the same images and the same first weights."""
+    """Compare with the baseline split by split: both have the same images and initial weights."""
     if BASELINE not in methods:
         return None
     mine, its = (dict(enumerate(methods[one].splits)) for one in (name, BASELINE))
@@ -64,9 +64,9 @@ def _difference(name: str, methods: Methods) -> PairedDifference | None:
 def _summary(methods: Methods, settings: DemoSettings, differences: Differences) -> list[str]:
     splits = count(settings.splits, "random split")
     first = (
-        f"A small network learned digits from {count(10 * settings.source_per_class, 'printed image')} and "
-        f"{settings.shots} handwritten ones of each digit, by {count(len(methods), 'method')} on {splits}, and was "
-        "tested on handwritten digits that it never saw."
+        f"A small network was trained on {count(10 * settings.source_per_class, 'printed image')} and {settings.shots} "
+        f"handwritten images of each digit, with {count(len(methods), 'method')} on {splits}, and tested on unseen "
+        "handwritten digits."
     )
     means = {name: values.mean for name, values in methods.items()}
     return [first, differences_in_words(means, BASELINE, differences)]
@@ -92,7 +92,7 @@ def _table(methods: Methods, differences: Differences) -> Table:
         entries = [number(values.mean), number(values.std), gain, *(number(end, sign=True) for end in ends)]
         rows.append([name, *entries, method_in_words(name)])
     columns = ["method", "accuracy %", "± std", f"against {BASELINE}", "from", "to", "what it does"]
-    caption = f"Mean over the splits, and the difference to {BASELINE} split by split with its 95 % interval, in points"
+    caption = f"Mean over the splits, and the paired difference from {BASELINE} with its 95 % interval, in points"
     marked = frozenset(place for place, name in enumerate(methods) if name == BASELINE)
     return Table(caption, columns, rows, marked)
 
@@ -113,7 +113,7 @@ def _picture_sections(folder: Path, names: list[str]) -> list[Section]:
     pictures, left_out = embed_figures(files, _CAPTIONS)
     blocks: list[Block] = [Gallery(pictures, wide=True)] if pictures else []
     if left_out:
-        blocks.append(Words(f"Not there any more, or too large for a page: {', '.join(left_out)}.", True))
+        blocks.append(Words(f"Missing, or too large for a page: {', '.join(left_out)}.", True))
     return [Section("Pictures", blocks)] if blocks else []
 
 
@@ -136,7 +136,7 @@ def _curve_sections(first: Mapping[str, FirstSplit]) -> list[Section]:
         for part, values in (one.zeta or {}).items()
     }
     if learned:
-        what = "Weights of each digit at the end of the first split; all begin at 1."
+        what = "Weights of each digit at the end of the first split; all start at 1."
         plot = Plot(plots.weights(learned, _DIGITS, "weight"), "ζ of each digit", what, 400)
         sections.append(Section("Learned class weights", [plot]))
     return sections
@@ -144,5 +144,5 @@ def _curve_sections(first: Mapping[str, FirstSplit]) -> list[Section]:
 
 def _command(command: str | None) -> Block:
     if command is None:
-        return Words("It was run from a program with a number of steps of its own, so no command repeats it.")
-    return Listing(command, "The command that does the same again:")
+        return Words("It was run from Python with a different number of steps, so no command repeats it.")
+    return Listing(command, "The command that repeats the demo:")

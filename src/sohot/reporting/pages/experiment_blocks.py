@@ -28,7 +28,7 @@ _DIFFERENCE = ("points", "from", "to", "verdict", "p (t)", "p (Wilcoxon)", "spli
 
 
 def result_blocks(table: ResultTable) -> list[Block]:
-    """Show the accuracies, ours and published ones, with the notes that belong to them."""
+    """Show our accuracies and published ones, with their notes."""
     shifts, varied = table.shifts, table.varied
     several = len(shifts) > 1
     rows: list[list[Entry]] = []
@@ -41,7 +41,7 @@ def result_blocks(table: ResultTable) -> list[Block]:
         rows.append([name, *values, origin, backbone_label(row.backbone), *entries, *average])
     columns = ["method", *varied, "origin", "backbone", *shifts, *(["average"] if several else [])]
     marked = frozenset(place for place, row in enumerate(table.rows) if row.method == table.baseline)
-    caption = "Accuracy in % on target images not trained on: mean ± standard deviation over the splits"
+    caption = "Accuracy in % on unseen target images: mean ± standard deviation over the splits"
     blocks: list[Block] = [Table(caption, columns, rows, marked)]
     return [*blocks, Points(table.notes)] if table.notes else blocks
 
@@ -57,7 +57,7 @@ def _accuracy(cell: ShiftAccuracy | AverageAccuracy | PublishedAccuracy | Publis
         return Number("–", None)
     spread, partial = "", ""
     if not isinstance(cell, PublishedAverage) and cell.std is not None and getattr(cell, "count", 0) != 1:
-        spread = f" ± {cell.std:.1f}"  # one split has none
+        spread = f" ± {cell.std:.1f}"  # a single split has no spread
     if isinstance(cell, (ShiftAccuracy, AverageAccuracy)) and cell.count < cell.expected:
         partial = f" ({cell.count} of {cell.expected})"
     return Number(f"{cell.mean:.1f}{spread}{partial}", cell.mean)
@@ -74,11 +74,11 @@ def difference_sections(table: ResultTable) -> list[Section]:
             if one is not None:
                 rows.append([row.label, shift, *_difference_entries(one)])
     caption = (
-        f"Difference to {table.baseline} on the same splits, with its 95 % interval, and splits won, tied and lost"
+        f"Difference from {table.baseline} on the same splits, with its 95 % interval, and splits won, tied and lost"
     )
     blocks: list[Block] = [Table(caption, ["method", "shift", *_DIFFERENCE], rows)]
     plot = difference_plot(table)
-    return [Section(f"Differences to {table.baseline}", [*blocks, plot] if plot else blocks)]
+    return [Section(f"Differences from {table.baseline}", [*blocks, plot] if plot else blocks)]
 
 
 def _difference_entries(one: PairedDifference) -> list[Entry]:
@@ -95,8 +95,8 @@ def _difference_entries(one: PairedDifference) -> list[Entry]:
 
 
 def no_interval(one: PairedDifference) -> str:
-    """Say why a difference has no interval: one split tells nothing of chance, and neither do equal differences."""
-    return "one split alone" if one.pairs < 2 else "the same in every split"
+    """Say why a difference has no interval: there is only one split, or all differences are equal."""
+    return "only one split" if one.pairs < 2 else "the same in every split"
 
 
 def _verdict(one: PairedDifference) -> str:
@@ -108,7 +108,7 @@ def _verdict(one: PairedDifference) -> str:
 
 
 def choice_sections(experiment: "Experiment") -> list[Section]:
-    """Show what was chosen for each cell, if anything was."""
+    """Show the settings chosen for each cell, if any."""
     rows: list[list[Entry]] = []
     for cell, result in experiment.done:
         if chosen := result.chosen:
@@ -117,8 +117,8 @@ def choice_sections(experiment: "Experiment") -> list[Section]:
     if not rows:
         return []
     columns = ["method", "shift", "split", "settings", "score %", "trials"]
-    told = "Chosen for each cell by the accuracy on labelled images that were held back, never by test images."
-    return [Section("Chosen settings", [Words(told), Table("What was chosen, and its score", columns, rows)])]
+    told = "Chosen for each cell by the accuracy on held-out labelled images, never by test images."
+    return [Section("Chosen settings", [Words(told), Table("Chosen settings and their scores", columns, rows)])]
 
 
 def _cell_entries(cell: Cell, settings: Mapping[str, Any]) -> list[Entry]:
@@ -134,8 +134,8 @@ def failure_sections(experiment: "Experiment") -> list[Section]:
     for record in experiment.failed:
         cell = record.cell
         rows.append([*_cell_entries(cell, {**cell.draw, **cell.settings}), record.error or "failed"])
-    told = "They are left out of all figures. With --retry-failed the same command tries them again."
-    table = Table(f"{count(len(rows), 'cell')} that failed", ["method", "shift", "split", "settings", "error"], rows)
+    told = "These cells are left out of all tables and figures. To try them again, add --retry-failed to the command."
+    table = Table(f"{count(len(rows), 'failed cell')}", ["method", "shift", "split", "settings", "error"], rows)
     return [Section("Failed", [Words(told), table])]
 
 
@@ -158,7 +158,7 @@ def split_plot(table: ResultTable) -> Plot | None:
 
 
 def difference_plot(table: ResultTable) -> Plot | None:
-    """Show the differences to the baseline with their intervals."""
+    """Show the differences from the baseline with their intervals."""
     averages = {row.label: row.average for row in table.differences if row.average}
     values = {
         name: (one.mean, one.low, one.high)
@@ -169,12 +169,12 @@ def difference_plot(table: ResultTable) -> Plot | None:
         return None
     told = [f"{mean:+.2f} points, 95 % interval {low:+.2f} to {high:+.2f}" for mean, low, high in values.values()]
     figure = plots.intervals(list(values), list(values.values()), told, f"points against {table.baseline}")
-    what = f"Mean difference to {table.baseline} with its 95 % interval; an interval that holds 0 shows no difference."
+    what = f"Mean difference from {table.baseline} with its 95 % interval; one that contains 0 proves no difference."
     return Plot(figure, "Differences", what, 120 + 44 * len(values))
 
 
 def varied_plots(table: ResultTable) -> list[Plot]:
-    """Show the average accuracy against each number that is varied, other things being what they are first."""
+    """Show the average accuracy against each varied number, with one line per combination of the others."""
     found = []
     for name in table.varied:
         series: dict[str, list[tuple[float, float]]] = {}
@@ -191,7 +191,7 @@ def varied_plots(table: ResultTable) -> list[Plot]:
                 figure["layout"]["xaxis"]["type"] = "log"
             for trace in figure["data"]:
                 trace["mode"] = "lines+markers"
-            what = f"Average accuracy against {name}; chosen on test data it would be no fair choice."
+            what = f"Average accuracy against {name}, on test images: do not choose a value from this plot."
             found.append(Plot(figure, f"Accuracy against {name}", what, 380))
     return found
 
@@ -206,7 +206,7 @@ def _wide(lines: Mapping[str, tuple[Sequence[float], Any]]) -> bool:
 
 
 def curve_plots(experiment: "Experiment") -> list[Plot]:
-    """Show the losses of one cell of each method: the first that is done."""
+    """Show the losses of the first finished cell of each method."""
     first: dict[str, DoneCell] = {}
     for one in experiment.done:
         if one.result.curve.get("step"):
@@ -234,7 +234,7 @@ def _curve(curve: Curve, part: str) -> tuple[list[float], list[float | None]]:
 
 
 def zeta_plots(experiment: "Experiment") -> list[Plot]:
-    """Show how the learned class weights are spread, by method."""
+    """Show the distribution of the learned class weights, by method."""
     by_method: dict[str, dict[str, list[float]]] = {}
     cells: dict[str, int] = {}
     for cell, result in experiment.done:
@@ -247,14 +247,14 @@ def zeta_plots(experiment: "Experiment") -> list[Plot]:
         Plot(
             plots.histograms(series, "weight of a class"),
             f"ζ of {name}",
-            f"Class weights of {cells[name]} finished cells of {name}; all begin at 1.",
+            f"Class weights of {cells[name]} finished cells of {name}; all start at 1.",
         )
         for name, series in by_method.items()
     ]
 
 
 def mistakes_plot(experiment: "Experiment", label: str, method: str) -> Plot | None:
-    """Show who is taken for whom by a method, all its finished cells of the first shift together."""
+    """Show which classes a method confuses, summed over its finished cells of the first shift."""
     shift = next(iter(experiment.table.shifts), None)
     total: list[list[int]] | None = None
     names: list[str] = []
@@ -269,4 +269,4 @@ def mistakes_plot(experiment: "Experiment", label: str, method: str) -> Plot | N
             total = [[a + b for a, b in zip(*rows, strict=True)] for rows in pairs]
     if total is None:
         return None
-    return confusion_plot(total, names, f"Which class is taken for which by {label} on {shift}, all splits together")
+    return confusion_plot(total, names, f"Which classes {label} confuses on {shift}, all splits together")

@@ -1,4 +1,4 @@
-"""The report of an experiment, finished or under way."""
+"""The report of an experiment, finished or still running."""
 
 import math
 import shlex
@@ -34,11 +34,11 @@ RESULTS, GRID, FIGURES = "results.sqlite", "grid.toml", "figures"
 
 @dataclass(frozen=True)
 class Experiment:
-    """What an experiment's folder holds.
+    """The contents of an experiment's folder.
 
     Attributes:
         folder: The folder.
-        grid: What was asked for.
+        grid: The grid.
         records: The latest attempt at each cell.
         table: The table of the records.
         figures: Picture files.
@@ -61,7 +61,7 @@ class Experiment:
         return [record for record in self.records if record.result is None]
 
     def progress(self) -> tuple[int, int, int]:
-        """Count the cells that are done, that failed, and all that the grid asks for."""
+        """Count the cells that are done, those that failed, and all cells of the grid."""
         each = len(self.table.shifts) * len(self.grid.splits)
         wanted = 0
         frozen = any(record.cell.frozen for record in self.records)
@@ -80,7 +80,7 @@ def load_experiment(folder: Path) -> Experiment:
         ValueError: A file in it is damaged.
     """
     if not (folder / GRID).is_file():
-        raise FileNotFoundError(f"{folder} is not the folder of an experiment: it has no {GRID}")
+        raise FileNotFoundError(f"{folder} is not an experiment's folder: it has no {GRID}")
     records: list[Attempt] = []
     if (folder / RESULTS).is_file():
         with Store(folder / RESULTS) as store:
@@ -92,7 +92,7 @@ def load_experiment(folder: Path) -> Experiment:
 
 
 def experiment_page(folder: Path) -> Page:
-    """Put together the report of an experiment."""
+    """Build the report of an experiment."""
     experiment = load_experiment(folder)
     table = experiment.table
     sections = [
@@ -115,7 +115,7 @@ def experiment_page(folder: Path) -> Page:
 
 
 def _means(table: ResultTable) -> dict[str, float]:
-    """Give the averages of rows that have one: of all shifts, on all splits that are done."""
+    """Return the averages over all shifts and finished splits, of the rows that have one."""
     return {row.label: row.average.mean for row in table.rows if row.average.mean is not None}
 
 
@@ -135,7 +135,7 @@ def _summary(experiment: Experiment) -> list[str]:
     told = differences_in_words(_means(table), table.baseline, _differences(table))
     summary = [first, told if done >= wanted else told.replace("Highest is", "Highest so far is", 1)]
     if done < wanted:
-        told = f"The experiment is not complete: {done} of {wanted} results are there"
+        told = f"The experiment is not complete: {done} of {wanted} cells are done"
         summary.append(f"{told}, {failed} failed." if failed else f"{told}.")
     return summary
 
@@ -154,7 +154,7 @@ def _facts(experiment: Experiment) -> list[Fact]:
             facts.append(Fact(points(one.mean), f"points against {table.baseline}", interval))
     facts.append(Fact(f"{done} of {wanted}", "results", f"{failed} failed" if failed else "none failed"))
     seconds = sum(sum(result.seconds.values()) for _, result in experiment.done)
-    return [*facts, Fact(duration(seconds), "computing time", "of all cells together")]
+    return [*facts, Fact(duration(seconds), "computing time", "over all cells")]
 
 
 def _plots(title: str, drawn: list[Plot | None] | list[Plot], *, side: bool = False) -> list[Section]:
@@ -167,7 +167,7 @@ def _plots(title: str, drawn: list[Plot | None] | list[Plot], *, side: bool = Fa
 def _confusion(experiment: Experiment) -> Plot | None:
     means = _means(experiment.table)
     rows = {row.label: row.method for row in experiment.table.rows}
-    if not means or experiment.table.varied:  # with something varied no one setting stands for a method
+    if not means or experiment.table.varied:  # if settings vary, no single one represents a method
         return None
     best = max(means, key=lambda name: means[name])
     return mistakes_plot(experiment, best, rows[best])
@@ -177,7 +177,7 @@ def _figure_sections(experiment: Experiment) -> list[Section]:
     pictures, left_out = embed_figures(experiment.figures)
     blocks: list[Block] = [Gallery(pictures, wide=True)] if pictures else []
     if left_out:
-        blocks.append(Words(f"Too large for a page, to be seen in the folder figures: {', '.join(left_out)}.", True))
+        blocks.append(Words(f"Too large for a page; see the folder figures: {', '.join(left_out)}.", True))
     return [Section("Figures", blocks)] if blocks else []
 
 
@@ -199,14 +199,14 @@ def _repeat(experiment: Experiment) -> list[Block]:
     words = ["sohot", "experiment", str(folder / GRID), "--data", "ROOT", *_options(experiment)]
     words += ["--out", f"{folder}-again"]
     blocks: list[Block] = [
-        Listing(shlex.join(words), "The command that does the same again; ROOT is the folder of the images:")
+        Listing(shlex.join(words), "The command that repeats the experiment; ROOT is the folder of the images:")
     ]
     text = (folder / GRID).read_text(encoding="utf-8", errors="replace")
     return [*blocks, Listing(text, f"The grid ({GRID})", folded=True)]
 
 
 def _options(experiment: Experiment) -> list[str]:
-    """Give the options that the grid does not hold but the cells do."""
+    """Return the options that are stored in the cells but not in the grid."""
     if not experiment.records:
         return []
     cell = experiment.records[0].cell

@@ -1,4 +1,4 @@
-"""The plots of reports, as plain data for plotly.js; colours "@0" … are those of the page, light or dark."""
+"""The plots of reports, as plain data for plotly.js; colours "@0" … refer to the page's palette, light or dark."""
 
 import html
 import math
@@ -15,7 +15,7 @@ MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "he
 
 
 def label(text: object) -> str:
-    """Escape a name for plotly.js, which reads a little HTML in texts.
+    """Escape a name for plotly.js, which interprets some HTML in texts.
 
     >>> label("<b>mug</b>")
     '&lt;b&gt;mug&lt;/b&gt;'
@@ -33,7 +33,7 @@ def short(name: str, most: int = 22) -> str:
 
 
 def colour(place: int) -> str:
-    """Give a colour of the palette by its place.
+    """Return the colour at a place of the palette.
 
     >>> colour(9)
     '@1'
@@ -66,7 +66,7 @@ def lines(
 
 
 def heat_map(counts: Sequence[Sequence[int]], names: Sequence[str], shown: Sequence[int]) -> Figure:
-    """Draw some rows and columns of a confusion matrix: colours are shares of a whole row, hovering tells counts."""
+    """Draw some rows and columns of a confusion matrix: colours are shares of a whole row, hovering shows counts."""
     totals = [sum(counts[i]) for i in shown]
     shares = [
         [round(counts[i][j] / total, 4) if total else None for j in shown]
@@ -91,19 +91,19 @@ def heat_map(counts: Sequence[Sequence[int]], names: Sequence[str], shown: Seque
         "colorscale": [[0, "@scalea"], [1, "@scaleb"]],
         "showscale": not few,
         "colorbar": {"title": {"text": "share"}, "tickformat": ".0%", "thickness": 10, "len": 0.6, "outlinewidth": 0},
-        "hovertemplate": "is %{customdata[0]}<br>taken for %{customdata[1]}<br>%{customdata[2]} of %{customdata[3]}"
+        "hovertemplate": "true %{customdata[0]}<br>predicted %{customdata[1]}<br>%{customdata[2]} of %{customdata[3]}"
         " (%{z:.0%})<extra></extra>",
         **({"text": [[str(counts[i][j] or "") for j in shown] for i in shown]} if few else {}),
         **({"texttemplate": "%{text}"} if few else {}),
     }
     axis = {**_named([names[i] for i in shown]), "showgrid": False}
-    across = {**axis, "title": {"text": "taken for"}}
+    across = {**axis, "title": {"text": "predicted class"}}
     up = {**axis, "tickangle": 0, "title": {"text": "true class"}, "autorange": "reversed"}
     return {"data": [trace], "layout": {"xaxis": across, "yaxis": up}}
 
 
 def weights(series: Mapping[str, Sequence[float | None]], names: Sequence[str], y: str) -> Figure:
-    """Draw the values of every name as marks above each other, a line at 1."""
+    """Draw the values of every name as markers in one column, with a line at 1."""
     data = [
         {
             "type": "scatter",
@@ -122,7 +122,7 @@ def weights(series: Mapping[str, Sequence[float | None]], names: Sequence[str], 
 
 
 def _named(names: Sequence[str]) -> Figure:
-    """Make an axis of names; their numbers are the places, so that names that are alike stay apart."""
+    """Make an axis of names; positions are numbers, so that equal names stay apart."""
     few = len(names) <= 12
     ticks = {"tickvals": list(range(len(names))), "ticktext": [label(short(name)) for name in names]}
     return {
@@ -134,7 +134,7 @@ def _named(names: Sequence[str]) -> Figure:
 
 
 def histograms(series: Mapping[str, Sequence[float]], x: str) -> Figure:
-    """Draw histograms over each other."""
+    """Draw overlaid histograms."""
     every = [value for values in series.values() for value in finite(values) if value is not None]
     width = max((max(every, default=1) - min(every, default=0)) / 24, 1e-3)
     data = [
@@ -154,7 +154,7 @@ def histograms(series: Mapping[str, Sequence[float]], x: str) -> Figure:
 
 
 def dots(series: Mapping[str, Sequence[tuple[str, float, str]]], y: str) -> Figure:
-    """Draw values in columns: for each name (place on the axis, value, what hovering tells)."""
+    """Draw values in columns: for each name (place on the axis, value, hover text)."""
     data = [
         {
             "type": "scatter",
@@ -176,7 +176,7 @@ def dots(series: Mapping[str, Sequence[tuple[str, float, str]]], y: str) -> Figu
 
 
 def cloud(points: Sequence[Sequence[float]], classes: Sequence[str], domains: Sequence[str]) -> Figure:
-    """Draw points in the plane: colours are classes, marks domains."""
+    """Draw points in the plane: colours show classes, markers show domains."""
     data = []
     for place, name in enumerate(dict.fromkeys(classes)):
         for mark, domain in zip(("circle-open", "x-thin"), dict.fromkeys(domains), strict=False):
@@ -207,7 +207,7 @@ def cloud(points: Sequence[Sequence[float]], classes: Sequence[str], domains: Se
 def intervals(
     names: Sequence[str], values: Sequence[tuple[float, float, float]], told: Sequence[str], x: str
 ) -> Figure:
-    """Draw differences with their intervals, a line at 0."""
+    """Draw differences with their intervals, and a line at 0."""
     trace = {
         "type": "scatter",
         "mode": "markers",
@@ -244,7 +244,7 @@ def _upright(x: float) -> Figure:
 
 
 def finite(values: Sequence[float | None]) -> list[float | None]:
-    """Give numbers with four digits, None for what JSON cannot hold.
+    """Round numbers to five digits; None for what JSON cannot hold.
 
     >>> finite([1.23456, float("nan"), None])
     [1.2346, None, None]
@@ -253,35 +253,33 @@ def finite(values: Sequence[float | None]) -> list[float | None]:
 
 
 MOST = 60
-"""Of more classes than this those with the most mistakes are shown."""
+"""With more classes than this, only those with the most mistakes are shown."""
 
 
 def confusion_plot(confusion: Sequence[Sequence[int]], names: Sequence[str], title: str) -> Plot:
     """Draw a confusion matrix.
 
     Args:
-        confusion: Images by true class (first) and answer.
+        confusion: Images by true class (first) and predicted class.
         names: Names of the classes.
         title: Heading of the plot.
     """
     right = sum(row[place] for place, row in enumerate(confusion))
-    told = f"{right:,} of {sum(map(sum, confusion)):,} images lie on the diagonal"
+    told = f"{right:,} of {sum(map(sum, confusion)):,} images are on the diagonal"
     shown = most_mistaken(confusion, MOST)
-    which = (
-        f"{len(names)} classes" if len(shown) == len(names) else f"the {MOST} of {len(names)} classes in most mistakes"
-    )
+    which = f"{len(names)} classes" if len(shown) == len(names) else f"the {MOST} most confused of {len(names)} classes"
     size = len(shown)
     return Plot(
         plots.heat_map(confusion, names, shown),
         title,
-        f"Confusion matrix of {which}: rows are the truth, columns the answers; {told}.",
+        f"Confusion matrix of {which}: rows are true classes, columns are predictions; {told}.",
         height=max(300, min(1200, 150 + 20 * size)),
         least_width=0 if size <= 12 else 190 + 16 * size,
     )
 
 
 def most_mistaken(confusion: Sequence[Sequence[int]], most: int) -> list[int]:
-    """Choose the classes that take part in the most mistakes, in their own order.
+    """Choose the classes involved in the most mistakes, in class order.
 
     >>> most_mistaken([[5, 0, 2], [0, 9, 0], [1, 0, 7]], 2)
     [0, 2]

@@ -1,4 +1,4 @@
-"""The images of a run, found again: samples with the model's answers, and features before and after training."""
+"""The images of a run, found again: samples with predictions, and features before and after training."""
 
 import io
 import random
@@ -27,25 +27,25 @@ from .blocks import Block, Gallery, Picture, Plot, Section, Side, Words, data_ur
 from .words import count, percent
 
 LOOKED_AT = 240
-"""Test images that are classified to choose samples from."""
+"""Number of test images that are classified, to choose samples from."""
 MOST_CLASSES = 8
-"""Classes in a plot of features: as many as there are colours."""
+"""Number of classes in a plot of features: as many as there are colours."""
 PER_CLASS = 20
 BATCH = 32
 SIDE = 160
-"""Longest side of a small copy, in pixels."""
+"""Longest side of a thumbnail, in pixels."""
 _KINDS = {"pca": "PCA", "tsne": "t-SNE"}
 _FEWEST = 8
-"""Fewer images than this make no picture of features."""
+"""Features of fewer images than this are not drawn."""
 
 
-class ImagesGone(ValueError):  # noqa: N818  (it is the images that are at fault)
-    """The images of a run are not there any more, or have changed; the sentence says what is missing."""
+class ImagesGone(ValueError):  # noqa: N818  (the images are at fault)
+    """The images of a run are missing or have changed; the message says which."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A test image with the model's answer."""
+    """A test image with the model's prediction."""
 
     row: int
     truth: str
@@ -54,13 +54,13 @@ class Sample:
 
     @property
     def right(self) -> bool:
-        """Whether the answer is true."""
+        """Whether the prediction is correct."""
         return self.truth == self.answer
 
 
 @dataclass(frozen=True)
 class FeaturePoints:
-    """Features of some images of both domains: one row, one class name and one domain for each."""
+    """Features of some images of both domains: one row, class name and domain for each."""
 
     before: Tensor | None
     after: Tensor
@@ -74,26 +74,26 @@ def find_again(folder: Path, description: dict[str, Any], progress: Progress | N
     Args:
         folder: The run's folder.
         description: Its run.json.
-        progress: Told how far the check of the images has come.
+        progress: Called with the progress of checking the images.
 
     Raises:
-        ImagesGone: They are not there, or not the same: what is shown as unseen would then not be.
+        ImagesGone: They are missing or changed: images shown as unseen might have been trained on.
     """
     try:
         config = RunConfig.from_values(read_config(folder / CONFIG))
         data = gather(config, progress)
     except (OSError, ValueError) as error:
-        raise ImagesGone(f"The images of the run are not to be found any more ({error}).") from None
+        raise ImagesGone(f"The images of the run can no longer be found ({error}).") from None
     known = description["config"]["data"]["files"]
     now = {"source": data.source, "target": data.target}
     for domain, images in now.items():
         if known.get(domain) != (None if images is None else digest_names(images)):
-            raise ImagesGone(f"The {domain} images have changed since the run, so none of them are shown.")
+            raise ImagesGone(f"The {domain} images have changed since the run.")
     return config, data
 
 
 def answers(run: LoadedRun, images: LabelledImages, progress: Progress | None) -> list[Sample]:
-    """Ask the model for the class of some test images, each class equally often, chosen by a fixed seed."""
+    """Classify some test images, chosen with a fixed seed, equally many of each class."""
     rows = spread(images, LOOKED_AT)
     _, logits = _pass(run.model, "target", images.subset(rows), _Stage(progress, "classifying samples", len(rows)))
     probabilities, places = logits.softmax(1).max(1)
@@ -102,7 +102,7 @@ def answers(run: LoadedRun, images: LabelledImages, progress: Progress | None) -
 
 
 def choose_samples(samples: list[Sample], most: int) -> list[Sample]:
-    """Choose samples to show, half of them wrong if there are as many, the wrong ones first."""
+    """Choose samples to show, wrong ones first: half of them, if there are enough."""
     wrong = [one for one in samples if not one.right]
     right = [one for one in samples if one.right]
     taken = wrong[: max(most // 2, most - len(right))]
@@ -130,7 +130,7 @@ def spread(images: LabelledImages, most: int, seed: int = 0) -> list[int]:
 def compute_features(
     run: LoadedRun, config: RunConfig, data: RunData, names: list[str], progress: Progress | None
 ) -> FeaturePoints:
-    """Compute features of some images of these classes, before training (None if it cannot be had) and after."""
+    """Compute features of some images of these classes after training, and before it (None if impossible)."""
     chosen: dict[str, LabelledImages] = {}
     for domain, images in (("source", data.source), ("target", data.test or data.target)):
         if images is not None and len(few := _of_classes(images, names)):
@@ -140,7 +140,7 @@ def compute_features(
     try:
         untrained = build_model(config, len(run.classes)).eval()
         before = _both(untrained, chosen, _Stage(progress, "features before training", total))
-    except (OSError, ValueError, RuntimeError):  # the weights it began with need not be here any more
+    except (OSError, ValueError, RuntimeError):  # the initial weights may no longer be available
         before = None
     classes = [images.classes[label] for images in chosen.values() for label in images.labels]
     domains = [domain for domain, images in chosen.items() for _ in range(len(images))]
@@ -154,7 +154,7 @@ def _of_classes(images: LabelledImages, names: list[str]) -> LabelledImages:
 
 
 class _Stage:
-    """Counts images of a stage and tells of them."""
+    """Counts the images of a stage and reports progress."""
 
     def __init__(self, progress: Progress | None, name: str, total: int) -> None:
         self.progress, self.name, self.total, self.done = progress, name, total, 0
@@ -171,7 +171,7 @@ def _both(model: TwoStreams, chosen: dict[str, LabelledImages], stage: _Stage) -
 
 @torch.inference_mode()
 def _pass(model: TwoStreams, domain: str, images: LabelledImages, stage: _Stage) -> tuple[Tensor, Tensor]:
-    """Give the features and the logits of images in one domain's stream."""
+    """Return the features and the logits of images from one domain's stream."""
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # as in training: quicker on a CPU
     rows, logits = [], []
     for batch in iter_batches(images, model.inputs[domain], BATCH):
@@ -190,15 +190,15 @@ def picture_sections(
     progress: Progress | None,
     figures: Path | None = None,
 ) -> list[Section]:
-    """Show samples and features, or say in a sentence why not.
+    """Show samples and features, or say why there are none.
 
     Args:
         folder: The run's folder.
-        accuracy: How well the run does; None where nothing was tested.
+        accuracy: Accuracy of the run; None if nothing was tested.
         description: The run's run.json.
         images: How many samples to show; 0 for no section at all.
-        progress: Told how far it has come.
-        figures: Folder for pictures of the features as files; None for none.
+        progress: Called with the progress.
+        figures: Folder for figures of the features; None to write none.
     """
     if not images:
         return []
@@ -216,7 +216,7 @@ def picture_sections(
             if figures is not None:
                 _write_figures(points, names, figures)
     except ImagesGone as gone:
-        return [Section("Samples", [Words(f"{gone} So there are neither samples nor features to show.")])]
+        return [Section("Samples", [Words(f"{gone} Samples and features are not shown.")])]
     except (OSError, ValueError, RuntimeError, TrainingError) as error:
         return [Section("Samples", [Words(f"Samples and features cannot be shown: {error}.")])]
     return sections
@@ -225,7 +225,7 @@ def picture_sections(
 def _write_figures(points: FeaturePoints, names: list[str], folder: Path) -> None:
     """Draw the features of both domains as files, before and after training."""
     if len(set(points.domains)) < 2:
-        return  # there is nothing to compare
+        return  # nothing to compare
     labels = torch.tensor([names.index(name) for name in points.classes])
     in_source = torch.tensor([domain == "source" for domain in points.domains])
     panels = {"before training": points.before, "after training": points.after}
@@ -240,8 +240,8 @@ def _write_figures(points: FeaturePoints, names: list[str], folder: Path) -> Non
 def _samples(images: LabelledImages, looked: list[Sample], most: int) -> list[Block]:
     wrong = sum(not one.right for one in looked)
     told = (
-        f"Chosen at random from {count(len(looked), 'test image')}, of which the model named {wrong} wrongly; "
-        f"here the wrong ones come first and are more frequent than they are in truth."
+        f"Chosen at random from {count(len(looked), 'test image')}, of which the model classified {wrong} wrongly. "
+        "Wrong ones come first and are over-represented here."
     )
     return [Words(told), Gallery([_picture(images, one) for one in choose_samples(looked, most)])]
 
@@ -250,12 +250,12 @@ def _picture(images: LabelledImages, one: Sample) -> Picture:
     name = images.name(one.row)
     said = f"{one.answer}, {percent(one.probability, 0)} sure"
     caption = said if one.right else f"{said}; it is {one.truth}"
-    alt = f"{name}: {'rightly' if one.right else 'wrongly'} named {one.answer}"
+    alt = f"{name}: {'correctly' if one.right else 'wrongly'} classified as {one.answer}"
     return Picture(thumbnail(images, one.row), alt, caption, "right" if one.right else "wrong", name)
 
 
 def _interesting(accuracy: Evaluation | None, classes: list[str]) -> list[str]:
-    """Choose the classes whose features are shown: those with the most mistakes, in the order of the classes."""
+    """Choose the classes whose features are shown: those with the most mistakes, in class order."""
     if accuracy is None or len(classes) <= MOST_CLASSES:
         return classes[:MOST_CLASSES]
     wrong = {
@@ -269,9 +269,9 @@ def _clouds(points: FeaturePoints, classes: int) -> list[Block]:
     chosen = len(dict.fromkeys(points.classes))
     which = "all classes" if chosen == classes else f"the {chosen} classes with the most mistakes"
     told = (
-        f"What the alignment sees of {count(len(points.classes), 'image')} of {which}: circles are source images, "
-        "crosses are target images that were not trained on. Where alignment works, the circles and crosses of a class "
-        "come to lie together. A click in the legend hides a class."
+        f"The features that are aligned, of {count(len(points.classes), 'image')} of {which}: circles are source "
+        "images, crosses are target images that were not trained on. If alignment works, the circles and crosses of a "
+        "class lie together. Click a class in the legend to hide it."
     )
     blocks: list[Block] = [Words(told)]
     for how, name in _KINDS.items():
@@ -288,14 +288,12 @@ def _clouds(points: FeaturePoints, classes: int) -> list[Block]:
         ]
         blocks.append(Side(drawn))
     if points.before is None:
-        blocks.append(
-            Words("The weights that training began with are not at hand, so there is no picture of before.", True)
-        )
+        blocks.append(Words("The initial weights are not available, so features before training are not shown.", True))
     return blocks
 
 
 def thumbnail(images: LabelledImages, row: int, side: int = SIDE) -> str:
-    """Read an image of a list and give a small JPEG of it as an address."""
+    """Read an image of a list and return a small JPEG of it as a data URI."""
     image: Image.Image = read_item(images, row, 3, at_least=2 * side)
     image.thumbnail((side, side))
     content = io.BytesIO()

@@ -28,13 +28,13 @@ _LOSSES = ("loss", "cross_entropy", "alignment", "head_penalty")
 
 
 def run_page(folder: Path, images: int, progress: Progress | None = None, figures: Path | None = None) -> Page:
-    """Put together the report of a run, finished or not.
+    """Build the report of a run, finished or not.
 
     Args:
         folder: The run's folder.
-        images: How many sample images to show; 0 to read none at all.
-        progress: Told how far the work on images has come.
-        figures: Folder for the figures as files; None for none.
+        images: How many sample images to show; 0 to read none.
+        progress: Called with the progress of the work on images.
+        figures: Folder for the figures; None to write none.
     """
     found = describe_run(folder)
     options = read_config(folder / CONFIG) if (folder / CONFIG).is_file() else {}
@@ -76,14 +76,14 @@ def _summary(found: Mapping[str, Any], accuracy: Evaluation | None, options: Map
     ]
     network = found["network"].get("backbone", "")
     first = (
-        f"A classifier of {count(len(classes), 'class', 'classes')} on {network}, {method_in_words(found['method'])}"
+        f"A classifier of {count(len(classes), 'class', 'classes')} with {network}, {method_in_words(found['method'])}"
     )
     first += f" ({found['method']}): {' and '.join(trained)}." if trained else f" ({found['method']})."
     if accuracy is not None:
         return [first, *accuracy_in_words(accuracy, len(classes))]
     if found["data"] is None:
         return [first, f"The run is not finished: {found['state']}."]
-    return [first, "No target images were left to test on, so nothing is known of its accuracy."]
+    return [first, "No target images were left for testing, so its accuracy is unknown."]
 
 
 def _facts(found: Mapping[str, Any], accuracy: Evaluation | None) -> list[Fact]:
@@ -93,11 +93,11 @@ def _facts(found: Mapping[str, Any], accuracy: Evaluation | None) -> list[Fact]:
         facts += [
             Fact(percent(accuracy.micro), "accuracy", f"95 % interval {100 * low:.1f} to {100 * high:.1f} %"),
             Fact(percent(accuracy.macro), "mean of classes", count(len(found["classes"]), "class", "classes")),
-            Fact(f"{accuracy.rows:,}", "test images", f"{accuracy.rows - accuracy.correct:,} named wrongly"),
+            Fact(f"{accuracy.rows:,}", "test images", f"{accuracy.rows - accuracy.correct:,} classified wrongly"),
         ]
     facts.append(Fact(found["method"], "method", found["network"].get("backbone", "")))
     seconds = found["seconds"]
-    facts.append(Fact(f"{found['step']:,}", "steps", "" if seconds is None else f"{seconds:.0f} s in all"))
+    facts.append(Fact(f"{found['step']:,}", "steps", "" if seconds is None else f"{seconds:.0f} s in total"))
     return facts
 
 
@@ -112,14 +112,14 @@ def _accuracy_sections(accuracy: Evaluation | None) -> list[Section]:
         total = sum(accuracy.confusion[place])
         entries = [number(None if share is None else 100 * share), *map(number, ends), number(total, 0)]
         rows.append([name, *entries, _mistaken(accuracy.confusion[place], place, names)])
-    columns = ["class", "accuracy %", "from %", "to %", "images", "most often taken for"]
-    table = Table("Accuracy of each class, with the ends of its 95 % interval", columns, rows)
-    plot = confusion_plot(accuracy.confusion, names, "Which class is taken for which")
+    columns = ["class", "accuracy %", "from %", "to %", "images", "most often confused with"]
+    table = Table("Accuracy of each class, with its 95 % interval", columns, rows)
+    plot = confusion_plot(accuracy.confusion, names, "Which classes are confused")
     return [Section("Accuracy by class", [table]), Section("Mistakes", [plot])]
 
 
 def _choice_sections(selection: Mapping[str, Any] | None) -> list[Section]:
-    """Show how the candidates of `--method auto` did on labelled target images that were held back."""
+    """Show how the candidates of `--method auto` did on held-out labelled target images."""
     if not selection:
         return []
     rows = [
@@ -132,7 +132,7 @@ def _choice_sections(selection: Mapping[str, Any] | None) -> list[Section]:
     ]
     marked = frozenset(place for place, one in enumerate(selection["candidates"]) if one["name"] == selection["chosen"])
     columns = ["candidate", "accuracy %", "standard error", "images"]
-    told = f"Chosen by labelled target images that were held back in turn, never by test images. {selection['reason']}."
+    told = f"Chosen by labelled target images that were held out in turn, never by test images. {selection['reason']}."
     return [Section("Choice of the method", [Words(told), Table("Held-out target images", columns, rows, marked)])]
 
 
@@ -164,8 +164,8 @@ def _curve_sections(rows: list[dict[str, float]]) -> list[Section]:
         )
     ]
     if shares:
-        what = "Share of the training images in a batch that are named rightly; not the accuracy on unseen images."
-        drawn.append(Plot(plots.lines(shares, "step", "per cent right"), "Accuracy while training", what))
+        what = "Share of training images in a batch that are classified correctly; not the accuracy on unseen images."
+        drawn.append(Plot(plots.lines(shares, "step", "per cent correct"), "Accuracy during training", what))
     return [Section("Training", [Side(drawn)])]
 
 
@@ -174,7 +174,7 @@ def _weight_sections(folder: Path, classes: list[str], orders: Sequence[int]) ->
     weights = learned_weights(folder, orders)
     if not weights or any(len(values) != len(classes) for values in weights.values()):
         return []
-    told = "Below 1 a class was aligned less strongly, because its domains lie far apart; all weights begin at 1."
+    told = "All weights start at 1. Below 1, a class was aligned less strongly because its domains are far apart."
     least = 0 if len(classes) <= 16 else 18 * len(classes)
     plot = Plot(plots.weights(weights, classes, "weight"), "ζ of each class", told, 380, least)
     return [Section("Learned class weights", [plot])]
@@ -188,7 +188,7 @@ def _orders(found: Mapping[str, Any]) -> Sequence[int]:
 
 
 def learned_weights(folder: Path, orders: Sequence[int] = ()) -> dict[str, list[float]]:
-    """Read the class weights of the newest checkpoint by what they weigh; empty if none were learned."""
+    """Read the class weights of the newest checkpoint by what they weight; empty if none were learned."""
     for checkpoint in checkpoint_folders(folder / "checkpoints")[:1]:
         try:
             tensors = load_file(checkpoint / "objective.safetensors")
@@ -215,7 +215,7 @@ def _data_sections(data: Mapping[str, Any] | None, options: Mapping[str, Any]) -
         [name, *(number(content["per_class"][place], 0) for content in parts.values())]
         for place, name in enumerate(data["classes"])
     ]
-    heads = {"source": "source, trains", "target": "target, trains", "test": "target, tests"}
+    heads = {"source": "source, training", "target": "target, training", "test": "target, test"}
     blocks: list[Block] = [Table("Images of each class", ["class", *(heads[part] for part in parts)], rows)]
     roots = [str(options[part]) for part in ("source", "target", "target_test") if options.get(part)]
     if data["notes"]:
@@ -227,7 +227,7 @@ def _data_sections(data: Mapping[str, Any] | None, options: Mapping[str, Any]) -
 
 
 def _below(text: str, roots: list[str]) -> str:
-    """Name files by their place below the folder of their domain: where that lies is nobody's concern."""
+    """Name files relative to the folder of their domain, whose location stays private."""
     for root in roots:
         text = text.replace(root, Path(root).name)
     return text

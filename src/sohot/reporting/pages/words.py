@@ -1,4 +1,4 @@
-"""Sentences that reports share: what a method does, what an accuracy means, and whether a difference is one."""
+"""Sentences that reports share: what a method does, what an accuracy means, and whether a gain beats chance."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -48,13 +48,13 @@ def accuracy_in_words(accuracy: Evaluation, classes: int) -> list[str]:
     """
     low, high = accuracy.interval95
     first = (
-        f"Of {count(accuracy.rows, 'target image')} that it never saw it names {percent(accuracy.micro)} rightly "
-        f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %); by chance it would be about {percent(1 / classes)}. "
+        f"It classifies {percent(accuracy.micro)} of {count(accuracy.rows, 'unseen target image')} correctly "
+        f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %); chance would give about {percent(1 / classes)}. "
         f"The mean over the classes is {percent(accuracy.macro)}."
     )
     second = (
-        "The interval says how far the figure may move with other test images of the same kind. It does not say what "
-        "another choice of labelled images would give: train again with another --seed to see that."
+        "The interval shows how much the accuracy may vary with other test images of the same kind. It does not cover "
+        "another choice of labelled images: to see its effect, train again with another --seed."
     )
     return [first + _hardest(accuracy), second]
 
@@ -63,16 +63,16 @@ def _hardest(accuracy: Evaluation) -> str:
     shares = {name: share for name, share in accuracy.per_class.items() if share is not None}
     worst = sorted(shares.items(), key=lambda item: item[1])[:3]
     weak = [f"{name} ({percent(share, 0)})" for name, share in worst if share < 1]
-    return f" Hardest for it: {enumerate_words(weak)}." if weak else " It made no mistake."
+    return f" The hardest classes are {enumerate_words(weak)}." if weak else " It made no mistakes."
 
 
 def difference_in_words(name: str, baseline: str, difference: PairedDifference | None) -> str:
-    """Say honestly how a method compares with its baseline.
+    """Say how a method compares with its baseline, and whether that is more than chance.
 
     Args:
         name: The method.
         baseline: What it is compared with.
-        difference: In points of per cent; None if nothing can be compared.
+        difference: In percentage points; None if nothing can be compared.
 
     Example:
         >>> from sohot.reporting.statistics import paired_difference
@@ -85,7 +85,7 @@ def difference_in_words(name: str, baseline: str, difference: PairedDifference |
     mean, low, high = difference.mean, difference.low, difference.high
     over = f"{points(mean)} points over {count(difference.pairs, 'split')}"
     if low is None or high is None:
-        return f"{name} against {baseline}: {over}; one split says nothing about chance."
+        return f"{name} against {baseline}: {over}; not enough to rule out chance."
     interval = f"95 % interval {points(low)} to {points(high)}"
     p = "" if difference.p_t is None else f" ({p_value(difference.p_t)})"
     if low <= 0 <= high:
@@ -94,7 +94,7 @@ def difference_in_words(name: str, baseline: str, difference: PairedDifference |
 
 
 def duration(seconds: float) -> str:
-    """Write a time as people say it.
+    """Write a duration in a readable unit.
 
     >>> duration(42), duration(1260), duration(9000)
     ('42 s', '21 min', '2.5 h')
@@ -105,7 +105,7 @@ def duration(seconds: float) -> str:
 
 
 def points(value: float) -> str:
-    """Write a difference in points of per cent.
+    """Write a difference in percentage points.
 
     >>> points(-1.25)
     '−1.2'
@@ -123,7 +123,7 @@ def p_value(p: float) -> str:
 
 
 def pairs_of(values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    """Spell names and values for people, leaving out what is not set.
+    """Write names and values for readers, leaving out what is not set.
 
     >>> pairs_of({"lr": 0.1, "tap": None, "loggers": ["none"], "augment": False})
     [('lr', '0.1'), ('loggers', 'none'), ('augment', 'no')]
@@ -147,7 +147,7 @@ def differences_in_words(
     Args:
         means: Mean accuracy in per cent, by method.
         baseline: What the methods are compared with.
-        differences: Paired differences to the baseline, by method.
+        differences: Paired differences from the baseline, by method.
 
     Example:
         >>> print(differences_in_words({"s+t": 80.0, "so": 82.0}, "s+t", {"so": None}))
@@ -158,13 +158,13 @@ def differences_in_words(
     best = max(means, key=lambda name: means[name])
     told = f"Highest is {best} with {means[best]:.1f} %."
     if baseline not in means:
-        return f"{told} Without {baseline} there is nothing to compare it with."
+        return f"{told} There is no {baseline} to compare it with."
     if best == baseline:
-        return f"{told} No method that aligns is ahead of it."
+        return f"{told} No other method is ahead of it."
     told += f" {difference_in_words(best, baseline, differences.get(best))}"
     if len(differences) > 1:
         told += (
-            f" It is the best of {len(differences)} that were compared, and the more are compared, the further ahead "
-            "the best is by chance alone: no interval or p here is corrected for that."
+            f" It is the best of {len(differences)} compared methods. The more are compared, the further ahead the "
+            "best is by chance alone; no interval or p here is corrected for that."
         )
     return told

@@ -37,9 +37,9 @@ def write_tables(records: Iterable[Attempt], grid: "Grid", out: Path, accuracy: 
     """Write table.txt, .md, .tex, .csv and .json.
 
     Args:
-        records: Records as the store gives them.
+        records: Records as the store returns them.
         grid: The grid that they belong to.
-        out: Folder of the experiment; made if it is not there.
+        out: Folder of the experiment; created if missing.
         accuracy: "micro" (the paper) or "macro".
 
     Returns:
@@ -50,27 +50,27 @@ def write_tables(records: Iterable[Attempt], grid: "Grid", out: Path, accuracy: 
 
 
 def text_table(records: Iterable[Attempt], grid: "Grid", accuracy: str = "micro") -> str:
-    """Give the table for a terminal; see `result_table` for the arguments."""
+    """Return the table for a terminal; see `result_table` for the arguments."""
     return to_text(lay_out(result_table(records, grid, accuracy)))
 
 
 def markdown_table(records: Iterable[Attempt], grid: "Grid", accuracy: str = "micro") -> str:
-    """Give the table in Markdown; see `result_table` for the arguments."""
+    """Return the table in Markdown; see `result_table` for the arguments."""
     return to_markdown(lay_out(result_table(records, grid, accuracy)))
 
 
 def latex_table(records: Iterable[Attempt], grid: "Grid", accuracy: str = "micro") -> str:
-    """Give the table in LaTeX with booktabs; see `result_table` for the arguments."""
+    """Return the table in LaTeX with booktabs; see `result_table` for the arguments."""
     return to_latex(lay_out(result_table(records, grid, accuracy)))
 
 
 def csv_table(records: Iterable[Attempt], grid: "Grid", accuracy: str = "micro") -> str:
-    """Give the table as CSV, a line for each row and shift; see `result_table` for the arguments."""
+    """Return the table as CSV, one line per row and shift; see `result_table` for the arguments."""
     return long_csv(result_table(records, grid, accuracy))
 
 
 def long_csv(table: ResultTable) -> str:
-    """Write a table as CSV: a line for each row and shift, the average over the shifts as one more."""
+    """Write a table as CSV: one line per row and shift, and one for the average over the shifts."""
     names = ["origin", "method", "backbone", *table.varied, "shift"]
     header = [*names, *_NUMBERS, *(f"difference_{name}" for name in _DIFFERENCE)]
     return to_csv(header, _csv_rows(table))
@@ -86,7 +86,7 @@ def _csv_rows(table: ResultTable) -> Iterator[list[Any]]:
             if cell is not None:
                 varied = [_plain(row.values.get(name)) for name in table.varied]
                 start = ["ours" if ours else "published", row.method, row.backbone, *varied, shift]
-                numbers = (getattr(cell, name, None) for name in _NUMBERS)  # not every kind of accuracy has all
+                numbers = (getattr(cell, name, None) for name in _NUMBERS)  # not every kind of accuracy has all of them
                 yield [*start, *numbers, *_difference_cells(difference, shift)]
 
 

@@ -1,4 +1,4 @@
-"""Tables of plain strings written as text, Markdown and LaTeX, each with its own escapes, and as files."""
+"""Tables of plain strings written as text, Markdown and LaTeX, each with its own escaping, and as files."""
 
 import csv
 import io
@@ -16,11 +16,11 @@ class TextTable:
     """One table of plain strings.
 
     Attributes:
-        title: A line above it.
+        title: The line above it.
         header: The names of the columns.
-        rows: The cells, as many in each row as in the header.
-        left: How many columns, from the first, hold words; the others hold numbers and stand to the right.
-        groups: Numbers of the rows above which a line is drawn.
+        rows: The cells; each row is as long as the header.
+        left: How many leading columns hold words; the others hold numbers and are right-aligned.
+        groups: Indices of the rows above which a line is drawn.
     """
 
     title: str
@@ -109,7 +109,7 @@ def to_latex(document: Document) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    r"""Show a text as it is in Markdown, in a cell of a table too.
+    r"""Escape a text for Markdown, including cells of tables.
 
     >>> escape_markdown("a|b & <b>c</b> *d*")
     'a\\|b &amp; &lt;b&gt;c&lt;/b&gt; \\*d\\*'
@@ -138,7 +138,7 @@ _LATEX = {
 
 
 def escape_latex(text: str) -> str:
-    r"""Show a text as it is in LaTeX.
+    r"""Escape a text for LaTeX.
 
     >>> escape_latex("50 % & a_b ± 1")
     '50 \\% \\& a\\_b $\\pm$ 1'
@@ -169,14 +169,14 @@ def _pad(cell: str, width: int, left: bool) -> str:
 
 
 def _width(text: str) -> int:
-    """Count the columns that a text takes in a terminal; some letters take two."""
+    """Count the columns that a text takes in a terminal; some characters take two."""
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
 def _one_line(text: str) -> str:
-    """Bring a text onto one line and drop what is no letter but steers a terminal."""
+    """Put a text on one line and drop control characters."""
     return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())
 
 
@@ -186,7 +186,7 @@ FORMATS: dict[str, Formatter] = {"txt": to_text, "md": to_markdown, "tex": to_la
 
 
 def write_documents(document: Document, data: Any, csv_text: str, out: Path) -> list[Path]:
-    """Write one table in all forms, each file whole or not at all."""
+    """Write one table in all formats, each file atomically."""
     out.mkdir(parents=True, exist_ok=True)
     contents = {suffix: f"{form(document)}\n".encode() for suffix, form in FORMATS.items()}
     contents |= {"csv": csv_text.encode(), "json": to_json(data)}
@@ -196,7 +196,7 @@ def write_documents(document: Document, data: Any, csv_text: str, out: Path) -> 
 
 
 def to_csv(header: list[str], rows: Iterable[list[Any]]) -> str:
-    """Write CSV with newlines alone; what is not there is empty."""
+    """Write CSV with plain newlines; None becomes an empty cell."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([header, *rows])

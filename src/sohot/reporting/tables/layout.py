@@ -1,4 +1,4 @@
-"""A table as people read it: the rows of ours and of others, then the paired differences, all as plain strings."""
+"""A table to read: our rows and published ones, then the paired differences, all as plain strings."""
 
 import string
 from collections.abc import Iterator
@@ -21,19 +21,19 @@ MISSING = "–"
 
 
 class Marks:
-    """Footnotes by letter; the same words get the same letter."""
+    """Footnotes by letter; equal footnotes share a letter."""
 
     def __init__(self) -> None:
         self._letters: dict[str, str] = {}
 
     def mark(self, words: str | None) -> str:
-        """Give the mark for a footnote: a letter in parentheses after a space, or nothing without words."""
+        """Return the mark of a footnote: a letter in parentheses after a space; nothing if there are no words."""
         if words is None:
             return ""
         return f" ({self._letters.setdefault(words, self._letter(len(self._letters)))})"
 
     def notes(self) -> list[str]:
-        """Give the footnotes."""
+        """Return the footnotes."""
         return [f"({letter}) {words}." for words, letter in self._letters.items()]
 
     @staticmethod
@@ -49,7 +49,7 @@ def lay_out(table: ResultTable) -> Document:
         table: The table.
 
     Returns:
-        The block of accuracies, the block of differences to the baseline where there are any, and the notes.
+        The block of accuracies, the block of differences from the baseline if there are any, and the notes.
     """
     marks = Marks()
     blocks = [_accuracies(table, marks)]
@@ -84,7 +84,7 @@ def _own_cell(cell: ShiftAccuracy, marks: Marks) -> str:
 def _own_average(row: TableRow, marks: Marks) -> str:
     mean = row.average.mean
     lacking = mean is not None and any(cell.count < cell.expected for cell in row.cells.values())
-    words = "average over the splits that are done" if lacking else None
+    words = "average over the finished splits" if lacking else None
     return MISSING if mean is None else f"{mean:.2f}{marks.mark(words)}"
 
 
@@ -110,7 +110,7 @@ def _lacks(cell: ShiftAccuracy) -> str | None:
 
 
 def _printed(value: float | None, units: str) -> str | None:
-    return None if value is None else f"printed as {value:.2f}, but the {units} printed with it give this"
+    return None if value is None else f"recomputed from the published {units}; printed as {value:.2f}"
 
 
 def _differences(table: ResultTable) -> TextTable:
@@ -123,12 +123,12 @@ def _differences(table: ResultTable) -> TextTable:
             values = [_value(one.values.get(name)) for name in table.varied]
             rows.append([one.method, *values, where, *_difference_cells(difference)])
     numbers = ["difference", "95 % interval", "p (t)", "p (Wilcoxon)", "better / equal / worse"]
-    title = f"Difference to {table.baseline}, in per cent points"
+    title = f"Difference from {table.baseline}, in percentage points"
     return TextTable(title, ["method", *table.varied, "shift", *numbers], rows, 2 + len(table.varied), groups)
 
 
 def _places(one: DifferenceRow, table: ResultTable) -> Iterator[tuple[str, PairedDifference]]:
-    """Go through the differences that there are: each shift, then the average."""
+    """Yield the available differences: each shift, then the average."""
     for shift in table.shifts:
         if (difference := one.cells[shift]) is not None:
             yield shift, difference

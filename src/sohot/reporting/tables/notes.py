@@ -1,4 +1,4 @@
-"""The sentences below the table of an experiment: how its numbers came about, and what they can be compared with."""
+"""The notes below the table of an experiment: how its numbers were obtained and what they can be compared with."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .result_table import ResultTable
 
 MOST_ERRORS = 5
-_ACCURACY = {"micro": "share of all test images", "macro": "mean over the classes of the share of their test images"}
+_ACCURACY = {"micro": "share of all test images", "macro": "share of test images per class, averaged over the classes"}
 _SELECTION = {
     "none": "settings were fixed before this run, in the grid",
     "cv": "settings were chosen by few-shot cross-validation on training images",
@@ -21,7 +21,7 @@ _SELECTION = {
 
 
 def write_notes(table: "ResultTable", rows: Sequence[ResultRow], grid: "Grid") -> list[str]:
-    """Write the notes that hold for a whole table.
+    """Write the notes that apply to a whole table.
 
     Args:
         table: The table so far.
@@ -29,7 +29,7 @@ def write_notes(table: "ResultTable", rows: Sequence[ResultRow], grid: "Grid") -
         grid: The grid.
 
     Returns:
-        One sentence or a few for each note.
+        The notes, each of one sentence or a few.
     """
     return [
         _numbers(table),
@@ -44,7 +44,7 @@ def write_notes(table: "ResultTable", rows: Sequence[ResultRow], grid: "Grid") -
 def _numbers(table: "ResultTable") -> str:
     count = len(table.splits)
     splits = "1 split" if count == 1 else f"{count} splits"
-    spread = "" if count == 1 else ", ± standard deviation over them (population formula)"
+    spread = "" if count == 1 else ", ± population standard deviation over them"
     average = ", average = mean of the shifts" if len(table.shifts) > 1 else ""
     return (
         f"Accuracy on the target in per cent ({_ACCURACY[table.accuracy]}), protocol {table.protocol!r}: "
@@ -55,14 +55,15 @@ def _numbers(table: "ResultTable") -> str:
 def _selection(rows: Sequence[ResultRow]) -> str:
     rules = sorted({one.cell.select for row in rows for one in row.done.values()} or {"none"})
     said = [_SELECTION.get(rule, f"settings were selected by {rule!r}") for rule in rules]
-    return f"Selection: {'; in part '.join(said)}. Test images select nothing."
+    return f"Selection: {'; elsewhere '.join(said)}. Test images choose nothing."
 
 
 def _frozen(rows: Sequence[ResultRow]) -> list[str]:
     frozen = {one.cell.frozen for row in rows for one in row.done.values()}
     if True not in frozen:
         return []
-    return [f"Networks stay as they are{', in part' if False in frozen else ''}: heads are trained on frozen features."]
+    which = "In some cells only" if False in frozen else "Only"
+    return [f"{which} heads are trained, on frozen features; the network does not change."]
 
 
 def _failures(rows: Sequence[ResultRow]) -> list[str]:
@@ -75,11 +76,11 @@ def _failures(rows: Sequence[ResultRow]) -> list[str]:
 
 
 def _note_differences(table: "ResultTable") -> list[str]:
-    average = "For the average over shifts the units are the splits, the shifts averaged first. "
+    average = "For the average, shifts are averaged first and the splits are compared. "
     return [
-        "Differences are paired: a split trains on the same images with both methods. "
-        f"{average if len(table.shifts) > 1 else ''}Interval and p by Student's t, beside it p by Wilcoxon's signed "
-        "ranks (exact); none is corrected for the number of comparisons."
+        "Differences are paired: in each split both methods train on the same images. "
+        f"{average if len(table.shifts) > 1 else ''}The interval and p (t) are by Student's t, p (Wilcoxon) by the "
+        "exact signed-rank test; neither is corrected for the number of comparisons."
     ]
 
 
@@ -90,7 +91,7 @@ def _published(table: "ResultTable", rows: Sequence[ResultRow], grid: "Grid") ->
     ours = sorted({row.backbone for row in rows})
     if theirs and set(theirs) != set(ours):
         both = [" and ".join(map(backbone_label, names)) for names in (theirs, ours)]
-        notes.append(f"Published rows are by {both[0]}, ours by {both[1]}: different backbones, not comparable.")
+        notes.append(f"Published rows use {both[0]}, ours {both[1]}: different backbones, not comparable.")
     protocols = sorted({row.protocol for row in table.published} - {grid.protocol})
     if protocols:
         notes.append(f"Published rows follow the protocol {' and '.join(protocols)}: not comparable with ours.")
@@ -101,5 +102,5 @@ def _published(table: "ResultTable", rows: Sequence[ResultRow], grid: "Grid") ->
                 f"Published gain of {one.label} over S+T ({backbone_label(one.backbone)}), {at}: +{one.value}."
             )
     for name, (low, high) in stable_ranges(grid.published).items():
-        notes.append(f"Published: stable for {name} from {low:g} to {high:g}, on features that are not scaled.")
+        notes.append(f"Published: stable for {name} from {low:g} to {high:g}, on unscaled features.")
     return notes

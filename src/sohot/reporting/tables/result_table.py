@@ -1,4 +1,4 @@
-"""The table of an experiment: what all other forms of it are made from."""
+"""The table of an experiment, from which all its formats are made."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShiftAccuracy:
-    """A method on one shift, in per cent; None where no split is done.
+    """A method on one shift, in per cent; None if no split is done.
 
     Attributes:
         mean: Mean over the splits.
-        std: Standard deviation over them, by the formula of the population.
-        sample_std: The same with division by the count less one.
+        std: Population standard deviation over them.
+        sample_std: Sample standard deviation over them.
         count: Splits that are done.
         expected: Splits that the grid asks for.
         failed: Splits that failed.
@@ -40,7 +40,7 @@ class ShiftAccuracy:
 
 @dataclass(frozen=True)
 class AverageAccuracy:
-    """A method over all shifts, in per cent; `std` and `count` are of the splits that have every shift."""
+    """A method over all shifts, in per cent; `std` and `count` cover the splits that have every shift."""
 
     mean: float | None
     std: float | None
@@ -51,7 +51,7 @@ class AverageAccuracy:
 
 @dataclass(frozen=True)
 class PublishedAccuracy:
-    """A published number for one shift; `printed` where the print differs from its own splits."""
+    """A published number for one shift; `printed` is set if the printed number differs from its own splits."""
 
     mean: float
     std: float | None
@@ -61,7 +61,7 @@ class PublishedAccuracy:
 
 @dataclass(frozen=True)
 class PublishedAverage:
-    """A published average, and over how many shifts it is."""
+    """A published average, and the number of shifts it is over."""
 
     mean: float
     printed: float | None
@@ -70,7 +70,7 @@ class PublishedAverage:
 
 @dataclass(frozen=True)
 class _OwnRow:
-    """One of our methods at one value of what is varied."""
+    """One of our methods with one combination of varied settings."""
 
     method: str
     label: str
@@ -80,7 +80,7 @@ class _OwnRow:
 
 @dataclass(frozen=True)
 class TableRow(_OwnRow):
-    """What we found of one method; `cells` by shift."""
+    """Our results of one method; `cells` by shift."""
 
     cells: dict[str, ShiftAccuracy]
     average: AverageAccuracy
@@ -88,7 +88,7 @@ class TableRow(_OwnRow):
 
 @dataclass(frozen=True)
 class PublishedTableRow:
-    """What was published of one method; `cells` by shift, those that are shown."""
+    """Published results of one method; `cells` by shift, for the shifts that are shown."""
 
     method: str
     label: str
@@ -101,7 +101,7 @@ class PublishedTableRow:
 
 @dataclass(frozen=True)
 class DifferenceRow(_OwnRow):
-    """A method less the baseline: by shift (over splits), on average (the shifts averaged first), over all pairs."""
+    """A method minus the baseline: by shift (over splits), on average (shifts averaged first), over all pairs."""
 
     cells: dict[str, PairedDifference | None]
     average: PairedDifference | None
@@ -120,12 +120,12 @@ class ResultTable:
         backbone: Name of the network.
         accuracy: "micro" or "macro".
         baseline: The method that others are compared with.
-        shifts: The shifts, a column each.
+        shifts: The shifts, one column each.
         splits: Numbers of the splits.
-        varied: Names of what the grid varies.
+        varied: Names of the varied settings.
         rows: Our results.
-        published: Published ones.
-        differences: Differences to the baseline.
+        published: Published results.
+        differences: Differences from the baseline.
         notes: Sentences to print below.
     """
 
@@ -154,10 +154,10 @@ class ResultTable:
 
 
 def result_table(records: Iterable[Attempt], grid: "Grid", accuracy: str = "micro") -> ResultTable:
-    """Sum up the records of a grid.
+    """Summarise the records of a grid.
 
     Args:
-        records: Records as the store gives them.
+        records: Records as the store returns them.
         grid: The grid that they belong to.
         accuracy: "micro", the share of all test images (the paper), or "macro", the mean over the classes.
 
@@ -216,7 +216,7 @@ def _cell(row: ResultRow, shift: str, grid: "Grid", accuracy: str) -> ShiftAccur
 
 
 def _differences(row: ResultRow, rows: Sequence[ResultRow], grid: "Grid", accuracy: str) -> DifferenceRow | None:
-    """Compare a row with its baseline; None for the baseline itself and where there is none."""
+    """Compare a row with its baseline; None for the baseline itself or if there is none."""
     other = baseline_of(row, rows, grid.baseline) if row.method != grid.baseline else None
     if other is None:
         return None
@@ -257,7 +257,7 @@ def _published_rows(grid: "Grid") -> list[PublishedTableRow]:
 
 
 def _published_average(numbers: Sequence[PublishedRow], shifts: Sequence[str]) -> PublishedAverage | None:
-    """Give the average over the shifts that are shown; as printed (over fewer shifts, too) if that is what it is."""
+    """Return the published average if all its shifts are shown, else the mean of the shifts if each has a number."""
     of_shift = {one.shift: one.value for one in numbers if one.shift != AVERAGE}
     whole = next((one for one in numbers if one.shift == AVERAGE), None)
     shown = [of_shift[shift] for shift in shifts if shift in of_shift]

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  // Tables: a click, or Enter on the heading, sorts; numbers by value, what is missing last.
+  // Tables: a click, or Enter on a heading, sorts; numbers by value, missing entries last.
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
   const keyOf = (cell) => {
     if (!cell) return { missing: true };
@@ -14,7 +14,7 @@
       head.querySelector("button")?.addEventListener("click", () => {
         const numbers = head.classList.contains("number");
         const before = head.getAttribute("aria-sort");
-        const descending = before ? before === "ascending" : numbers; // the largest first, the first letter first
+        const descending = before ? before === "ascending" : numbers; // numbers from the largest, words from A
         heads.forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", descending ? "descending" : "ascending");
         const body = table.tBodies[0];
@@ -28,7 +28,7 @@
     });
   }
 
-  // Plots: figures come as data; colours are those of the page, also when the reader turns to the dark.
+  // Plots: figures are stored as data; colours follow the page, in light and dark mode.
   const source = document.getElementById("plot-data");
   if (!source || typeof Plotly === "undefined") return;
   const figures = JSON.parse(source.textContent);

@@ -123,7 +123,7 @@ def experiment(
             "--set",
             metavar="KEY=VALUE",
             help="A setting for all cells: an option of `sohot fit` (with --frozen a field of "
-            "`sohot.methods.HeadSettings`), or a number of the protocol. Can be repeated.",
+            "`sohot.heads.HeadSettings`), or a number of the protocol. Can be repeated.",
             show_default=False,
         ),
     ] = None,

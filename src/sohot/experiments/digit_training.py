@@ -29,9 +29,9 @@ _COMMON: dict[str, Any] = {
     "loggers": (),
 }
 
-# Chosen by benchmarks/demo_selection.py on the development half of the handwritten digits, from nine candidates per
-# method (tables: demo-selection.md and demo-selection-other-methods.md in benchmarks/results). Methods that align no
-# scatters each have their own best setting; those that do share the one that is best on average.
+# Chosen on the development half of the handwritten digits among nine candidates for each method, by
+# benchmarks/demo_selection.py (its tables: demo-selection.md and demo-selection-rivals.md in benchmarks/results). Each
+# method that aligns no scatters has its own best; those that do share one setting, the best on the average of them.
 _OWN: dict[str, dict[str, Any]] = {
     "s": {"lr": 1e-2},
     "t": {"lr": 3e-3},

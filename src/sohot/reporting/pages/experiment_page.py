@@ -133,7 +133,7 @@ def _summary(experiment: Experiment) -> list[str]:
         f"protocol “{table.protocol}”."
     )
     told = differences_in_words(_means(table), table.baseline, _differences(table))
-    summary = [first, told if done >= wanted else told.replace("Highest is", "Highest so far is", 1)]
+    summary = [first, told if done >= wanted else told.replace("accuracy is", "accuracy so far is", 1)]
     if done < wanted:
         told = f"The experiment is not complete: {done} of {wanted} cells are done"
         summary.append(f"{told}, {failed} failed." if failed else f"{told}.")

@@ -151,12 +151,12 @@ def differences_in_words(
 
     Example:
         >>> print(differences_in_words({"s+t": 80.0, "so": 82.0}, "s+t", {"so": None}))
-        Highest is so with 82.0 %. so cannot be compared with s+t: they share no split yet.
+        The highest accuracy is 82.0 %, reached by so. so cannot be compared with s+t: they share no split yet.
     """
     if not means:
         return "Nothing can be compared yet: no method has a result on every shift."
     best = max(means, key=lambda name: means[name])
-    told = f"Highest is {best} with {means[best]:.1f} %."
+    told = f"The highest accuracy is {means[best]:.1f} %, reached by {best}."
     if baseline not in means:
         return f"{told} There is no {baseline} to compare it with."
     if best == baseline:

@@ -168,7 +168,7 @@ def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError, match=r"out must be a folder, but .*file is a file"):
         run_tiny(tmp_path / "file")
-    with pytest.raises(NotADirectoryError, match=r"out cannot be made: .*file.deeper"):
+    with pytest.raises(NotADirectoryError, match=r"out cannot be created: .*file.deeper"):
         run_tiny(tmp_path / "file" / "deeper")
 
 

@@ -20,5 +20,5 @@ def test_auto_is_the_best_device_that_will_do(monkeypatch, there, kinds, expecte
 @pytest.mark.parametrize("name", ["cuda", "tpu"])
 def test_a_device_that_is_not_there_is_named(monkeypatch, name):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match=f"--device {name}: there is no such device here"):
+    with pytest.raises(ValueError, match=f"--device {name}: this machine has no such device"):
         choose_device(name)

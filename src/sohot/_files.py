@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, as bytes, JSON or TOML, and folders that one process holds."""
+"""Atomic writing of bytes, JSON and TOML, and folders locked by one process."""
 
 import json
 import os
@@ -14,11 +14,11 @@ from filelock import FileLock, Timeout
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore] # what became tomllib
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore] # its predecessor
 
 
 def write_bytes(file: Path, content: bytes) -> None:
-    """Write a file and wait until it is on the disk. Not atomic by itself: for files in a folder not yet in place."""
+    """Write a file and wait until it is on disk. Not atomic by itself: for files in a folder not yet in place."""
     with open(file, "wb") as stream:
         stream.write(content)
         stream.flush()
@@ -26,7 +26,7 @@ def write_bytes(file: Path, content: bytes) -> None:
 
 
 def write_atomically(file: Path, content: bytes) -> None:
-    """Write a file so that its name never stands for half of it."""
+    """Write a file atomically: its name never refers to a partial file."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         write_bytes(temporary, content)
@@ -43,26 +43,26 @@ def write_json(file: Path, value: Any) -> None:
 
 
 def to_json(value: Any) -> bytes:
-    """Give JSON as it is stored: indented where people read it, without NaN."""
+    """Encode JSON for storage: indented for readers, without NaN."""
     return (json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Read TOML; a text that is none raises ValueError."""
+    """Parse TOML; raises ValueError for anything else."""
     content: dict[str, Any] = tomllib.loads(text)
     return content
 
 
 def write_toml(file: Path, content: Mapping[str, Any], heading: str) -> None:
-    """Write TOML atomically, below a comment on the first line."""
+    """Write TOML atomically, with a comment on the first line."""
     write_atomically(file, f"# {heading}\n{tomli_w.dumps(content)}".encode())
 
 
 def lock_folder(folder: Path) -> ExitStack:
-    """Keep a folder for this process until what is returned is closed or the process ends, however it ends.
+    """Lock a folder for this process until the result is closed or the process ends in any way.
 
     Raises:
-        BlockingIOError: Another process has it.
+        BlockingIOError: Another process holds it.
     """
     lock = FileLock(folder / ".lock", thread_local=False, fallback_to_soft=False)
     held = ExitStack()
@@ -77,7 +77,7 @@ def lock_folder(folder: Path) -> ExitStack:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk (where the system knows how)."""
+    """Wait until the names in a folder are on disk (on POSIX systems)."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,8 +1,8 @@
-"""Packages that import their parts when these are first asked for (PEP 562): to name a package costs nothing then.
+"""Packages that import their parts on first use (PEP 562), so that importing a package costs almost nothing.
 
-Such a package lists what it offers once, as imports under `TYPE_CHECKING` that type checkers and readers see. Python
-finds the same list here. The branch that asks for it is hidden from type checkers, to which a `__getattr__` would mean
-that any name can be had.
+Such a package lists its names once, as imports under `TYPE_CHECKING` that type checkers and readers see; Python reads
+the same list here. The branch that does so is hidden from type checkers, because a `__getattr__` would make them
+accept any name.
 """
 
 import ast
@@ -14,16 +14,16 @@ from typing import Any
 
 
 def lazy_parts(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Make the `__getattr__`, the `__dir__` and the `__all__` of a package out of its imports under `TYPE_CHECKING`.
+    """Make the `__getattr__`, `__dir__` and `__all__` of a package from its imports under `TYPE_CHECKING`.
 
-    No name may be that of a module of the package which holds it: Python sets such an attribute to the module whenever
-    somebody imports that, and the name would then mean now one, now the other.
+    No name may equal that of the module that holds it: importing such a module sets the package's attribute to the
+    module, so the meaning of the name would depend on the order of imports.
 
     Args:
         package: The package's `__name__`.
 
     Returns:
-        The two functions and the names, to be assigned in the package. The modules that hold the names can be had too.
+        The two functions and the names, to assign in the package. The modules that hold the names are available too.
 
     Example:
         >>> get, _, names = lazy_parts("sohot.losses")
@@ -41,7 +41,7 @@ def lazy_parts(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = homes.get(name)
         value = getattr(import_module(f"{package}.{home}"), name) if home else import_module(f"{package}.{name}")
-        setattr(sys.modules[package], name, value)  # from now on it is found without asking here
+        setattr(sys.modules[package], name, value)  # later lookups do not come here
         return value
 
     def names() -> list[str]:

@@ -1,4 +1,4 @@
-"""Who computes: a process of a machine, told apart from a later one that has got the same number; and its threads."""
+"""Identity of a process on a machine, distinct from a later process with the same number."""
 
 import os
 import socket
@@ -15,9 +15,9 @@ class Runner:
 
     Attributes:
         host: Name of the machine.
-        place: What tells machines, and containers on them, apart: processes are compared within one place alone.
+        place: Identifies the machine, or container: processes are compared only within one place.
         pid: Number of the process.
-        began: When it began, as the system counts; "" where that cannot be known.
+        began: When it began, in the system's units; "" if unknown.
     """
 
     host: str
@@ -32,7 +32,7 @@ def this_runner() -> Runner:
 
 
 def is_alive(other: Runner, me: Runner) -> bool | None:
-    """Tell whether a process lives; None if one cannot know, above all because it is on another machine.
+    """Tell whether a process is alive; None if that is unknown, mostly because it is on another machine.
 
     >>> me = this_runner()
     >>> earlier, elsewhere = Runner(me.host, me.place, me.pid, "earlier"), Runner("elsewhere", "", 1, "")
@@ -48,20 +48,20 @@ def is_alive(other: Runner, me: Runner) -> bool | None:
 
 
 def _began(pid: int) -> str | None:
-    """Give when a process began, in ticks since the machine started; "" if only that it lives; None if it does not."""
+    """Return when a process began, in ticks since boot; "" if it is alive but that is unknown; None if it is dead."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return None if Path("/proc/self/stat").exists() or not psutil.pid_exists(pid) else ""
     except OSError:
         return ""
-    state, *rest = stat.rpartition(")")[2].split()  # the name before it may hold anything
+    state, *rest = stat.rpartition(")")[2].split()  # the name before it may contain anything
     return None if state in "ZX" else rest[18]
 
 
 @cache
 def _place() -> str:
-    """Name the start of this machine and the space of process numbers, where the system tells them."""
+    """Identify the boot of this machine and the PID namespace, if the system reveals them."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"

@@ -1,8 +1,8 @@
-"""torchvision, also where its compiled operators cannot be loaded.
+"""Imports torchvision even if its compiled operators do not load.
 
-The wheel that package registries give out is a CUDA build. Beside a CPU torch its operators do not load, and
-`import torchvision` stops at "operator torchvision::nms does not exist". Models and transforms never call that
-operator: declaring its schema is enough. Everything that needs torchvision (timm too) calls `import_torchvision` first.
+The wheel on package registries is a CUDA build. With a CPU build of torch its operators do not load, and `import
+torchvision` fails with "operator torchvision::nms does not exist". Models and transforms never call that operator:
+declaring its schema is enough. All code that needs torchvision (or timm) calls `import_torchvision` first.
 """
 
 import sys
@@ -30,7 +30,7 @@ def import_torchvision() -> ModuleType:
         if "torchvision::nms" not in str(error):
             raise
     for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
-        del sys.modules[name]  # remains of the import that failed
+        del sys.modules[name]  # remains of the failed import
     _declare_operators()
     return import_module("torchvision")
 

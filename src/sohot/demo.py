@@ -21,11 +21,11 @@ from .reporting.statistics import paired_difference
 from .training.training_run import FitResult
 
 METHODS = ("s", "t", "s+t", "m", "means", "so", "so+zeta", "so+to+fo+zeta")
-"""The methods the demo compares unless it is told others; it has settings for those of `OTHER_NAMES` too."""
+"""The methods the demo compares by default; it has settings for those of `OTHER_NAMES` too."""
 
 
 class DemoProgress(NamedTuple):
-    """One more network is trained and tested."""
+    """Progress after one more network is trained and tested."""
 
     done: int
     """Networks so far."""
@@ -50,7 +50,7 @@ def run_demo(
     """Train every method on every split, test on handwritten digits not seen in training, and draw pictures.
 
     Args:
-        out: Folder for the pictures and demo.json, the result to make a report of; made if it is not there.
+        out: Folder for the pictures and demo.json, from which a report is made; created if missing.
         splits: Number of random splits.
         seed: Seed of the splits and of the networks.
         methods: Names of the methods, see `sohot.methods.method`; None for those of `METHODS`.
@@ -86,7 +86,7 @@ def run_demo(
 
 
 def _check_methods(methods: Sequence[str]) -> list[str]:
-    """Bring the names of methods into one spelling."""
+    """Normalize the names of methods."""
     if isinstance(methods, str):
         raise TypeError(f"methods must be a list of names, got the string {methods!r}")
     names = [method(name).name for name in methods]
@@ -98,21 +98,21 @@ def _check_methods(methods: Sequence[str]) -> list[str]:
 
 
 def _make_folder(folder: Path) -> Path:
-    """Make the folder for the pictures before anything is trained: no minute is lost on a folder that cannot be."""
+    """Create the folder for the pictures before training, so that an unusable folder fails at once."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise NotADirectoryError(f"out must be a folder, but {folder} is a file") from None
     except OSError as error:
-        raise type(error)(f"out cannot be made: {folder}: {error.strerror or error}") from None
+        raise type(error)(f"out cannot be created: {folder}: {error.strerror or error}") from None
     return folder
 
 
 _NEXT = """\
 What to try next:
   your own images, a folder per class:  sohot fit --source DIR --target DIR --shots 3 --out RUN
-  these figures for a program:          sohot demo --json
-  these figures as a page to read:      sohot report {folder}
+  these results as JSON:                sohot demo --json
+  these results as an HTML page:        sohot report {folder}
   the loss in your own training loop:
       from sohot import ScatterAlignment
       align = ScatterAlignment(num_classes=10, sigma1=0.1, sigma2=0.1, feature_scale="initial")
@@ -120,14 +120,14 @@ What to try next:
 
 
 def describe(result: DemoResult) -> str:
-    """Say the result of `run_demo` in words.
+    """Describe the result of `run_demo` as text.
 
     Args:
         result: What `run_demo` returned.
 
     Returns:
-        The table (mean ± standard deviation; the difference to s+t, split by split, with the p of a paired t-test), the
-        pictures, and what to try next; several lines, without a newline at the end.
+        The table (mean ± standard deviation; the difference to s+t, split by split, with the p-value of a paired
+        t-test), the pictures, and what to try next; several lines, without a trailing newline.
 
     Example:
         >>> methods = {"s+t": SplitAccuracies.of([80.0, 82.0]), "so": SplitAccuracies.of([83.0, 88.0])}
@@ -160,7 +160,7 @@ def describe(result: DemoResult) -> str:
 
 
 def _difference(name: str, methods: Mapping[str, SplitAccuracies]) -> str:
-    """Compare a method with the baseline split by split: both have the same images and the same first weights."""
+    """Compare a method with the baseline split by split: both have the same images and initial weights."""
     if name == BASELINE or BASELINE not in methods:
         return ""
     mine, its = (methods[one].splits for one in (name, BASELINE))
@@ -172,7 +172,7 @@ def _difference(name: str, methods: Mapping[str, SplitAccuracies]) -> str:
 
 
 def _chance(p: float | None) -> str:
-    """Give the p of the paired t-test; nothing where one split, or equal differences, leave nothing to judge by."""
+    """Format the p-value of the paired t-test; empty if one split, or equal differences, give none."""
     if p is None:
         return ""
     return ", p < 0.001" if p < 0.001 else f", p {p:.3f}"

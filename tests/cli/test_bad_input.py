@@ -54,7 +54,7 @@ def test_classes_in_one_domain_are_named_and_can_be_left_out(sohot, domains, tmp
 def test_one_class_is_not_enough(sohot, domains, tmp_path):
     for name in ("red", "green"):
         shutil.rmtree(domains.source / name)
-    refused(fit(sohot, domains, tmp_path / "run", "--leave-out"), "one class alone ('blue')")
+    refused(fit(sohot, domains, tmp_path / "run", "--leave-out"), "only one class ('blue')")
 
 
 def test_test_images_of_unknown_classes(sohot, domains, tmp_path):
@@ -66,7 +66,7 @@ def test_test_images_of_unknown_classes(sohot, domains, tmp_path):
 
 def test_images_that_train_do_not_test(sohot, domains, tmp_path):
     options = ("fit", *domains.options(), "--steps", 2, "--target-test", domains.target, "--out", tmp_path / "run")
-    assert "15 images byte-identical to images that train; nothing was left to test on" in sohot(*options).err
+    assert "15 images byte-identical to training images; none are left to test on" in sohot(*options).err
 
 
 def test_copies_of_training_images_do_not_test(sohot, domains, tmp_path):
@@ -75,7 +75,7 @@ def test_copies_of_training_images_do_not_test(sohot, domains, tmp_path):
             (kind / f"copy of {file.name}").write_bytes(file.read_bytes())
     ended = fit(sohot, domains, tmp_path / "run", "--json")
     found = ended.json["data"]["notes"]
-    assert any("byte-identical to images that train" in note for note in found)
+    assert any("byte-identical to training images" in note for note in found)
     assert ended.json["data"]["test"]["images"] + ended.json["data"]["target"]["images"] < 30
 
 
@@ -177,7 +177,7 @@ def test_a_changed_configuration_is_not_resumed(sohot, domains, tmp_path):
 
 
 def test_nothing_to_resume(sohot, tmp_path):
-    refused(sohot("fit", "--out", tmp_path / "run", "--resume"), "holds no run to go on with")
+    refused(sohot("fit", "--out", tmp_path / "run", "--resume"), "holds no run to resume")
 
 
 def test_a_run_of_another_version(sohot, domains, run_copy):

@@ -120,8 +120,8 @@ def test_a_rank_that_dies_is_named_with_the_way_to_go_on(domains, call, tmp_path
     with after_a_checkpoint(out, lambda: os.kill(rank_of(os.getpid(), 1), signal.SIGKILL)):
         ended = call(domains, out, *RANKS, "--steps", 100000, "--checkpoint-every", 5, "--quiet")
     assert (ended.code, ended.out) == (1, "")
-    assert ended.last.startswith("sohot: rank 1 died of SIGKILL; the last good checkpoint is ")
-    assert ended.last.endswith(f"; go on with: sohot fit --out {out} --resume")
+    assert ended.last.startswith("sohot: rank 1 was killed by SIGKILL; the last good checkpoint is ")
+    assert ended.last.endswith(f"; continue with: sohot fit --out {out} --resume")
     assert load_run(out).step % 5 == 0
 
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_launched_is_said_at_once(sohot, domains, tmp_path, optio
 def test_more_devices_than_there_are(monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(ValueError, match="--devices 2: this machine has 1 of the kind cuda"):
+    with pytest.raises(ValueError, match="--devices 2: this machine has 1 of kind cuda"):
         launch(RunConfig(devices=2, device="cuda", out=tmp_path))
 
 

@@ -107,7 +107,7 @@ def test_a_dry_run_shows_the_cells_and_writes_nothing(sohot, mine, tmp_path):
     assert before.code == 0
     assert before.out.count("to do   photos-sketches") == 4
     assert "4 cells: 4 to do" in before.out
-    assert "judging by one training step of s+t done now" in before.out
+    assert "estimated from one training step of s+t done now" in before.out
     assert not (tmp_path / "out").exists()
     sohot(*mine, "--splits", "1", "--quiet")
     after = sohot(*mine, "--dry-run", "--json").json
@@ -150,7 +150,7 @@ def test_what_the_data_set_has_not_is_a_sentence(sohot, mine):
         (("--shifts", "photos-films"), "shift must be one of"),
         (("--backbone", "lite1"), "lite1"),
         (("--select", "validation"), "--select validation needs validation images"),
-        (("--frozen", "--engine", "ray"), "leave --engine ray out"),
+        (("--frozen", "--engine", "ray"), "omit --engine ray"),
         (("--frozen", "--set", "learning_rate=0.1"), "'learning_rate' is now called 'lr'"),
         (("--set", "target_shots=0"), "target_shots must be at least 1"),
         (("--device", "tpu"), "--device must be one of"),
@@ -194,7 +194,7 @@ def test_a_stopped_experiment_says_how_to_go_on_and_holds_nothing(mine, tmp_path
     assert (process.returncode, out) == (code, ""), err
     sentence = err.rstrip().splitlines()[-1]
     assert "finished cells are kept" in sentence
-    assert f"go on with: sohot experiment {mine[1]} --data" in sentence
+    assert f"continue with: sohot experiment {mine[1]} --data" in sentence
     assert "Traceback" not in err
     with Store(tmp_path / "out" / "results.sqlite") as store:
         assert store.attempts() == []

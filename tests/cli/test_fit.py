@@ -46,12 +46,12 @@ def test_by_default_class_means_are_drawn_together_for_100_steps(sohot, domains,
 def test_options_of_other_methods_need_a_method(sohot, domains, tmp_path):
     ended = fit(sohot, domains, tmp_path / "run", "--sigma1", "0.1")
     assert ended.code == 2
-    assert ended.last.endswith("means, does not look at --sigma1: name one that does, such as --method so")
+    assert ended.last.endswith("means, ignores --sigma1: name one that does not, such as --method so")
     file = tmp_path / "options.toml"
     file.write_text("orders = [2, 3]\nalpha1 = 1.0\n")
     ended = fit(sohot, domains, tmp_path / "run", "--config", file)
     assert ended.code == 2
-    assert ended.last.endswith("--orders, --alpha1: name one that does, such as --method so+zeta")
+    assert ended.last.endswith("--orders, --alpha1: name one that does not, such as --method so+zeta")
     assert not (tmp_path / "run").exists()
     assert fit(sohot, domains, tmp_path / "run", "--config", file, "--method", "so+zeta").code == 0
     named = fit(sohot, domains, tmp_path / "named", "--method", "means", "--sigma1", "0.2", "--json")
@@ -103,7 +103,7 @@ def test_without_shots_nothing_is_left_to_test_on(sohot, domains, tmp_path):
     assert ended.code == 0
     assert ended.json["accuracy"] is None
     assert ended.json["data"]["target"]["images"] == 15
-    assert "nothing was left to test on" in ended.err
+    assert "none are left to test on" in ended.err
 
 
 def test_a_folder_to_test_on(sohot, domains, tmp_path):
@@ -202,7 +202,7 @@ def test_the_resolved_configuration_repeats_a_run(sohot, domains, tmp_path):
         ("steps = 'many'", "--steps must be an integer, got 'many'"),
         ("shots = 2.5", "--shots must be an integer"),
         ("steps = ", "is not TOML"),
-        ("steps = 1\n[more]\nsteps = 2", "'steps' comes twice"),
+        ("steps = 1\n[more]\nsteps = 2", "'steps' appears twice"),
     ],
 )
 def test_a_wrong_configuration_file_is_refused(sohot, tmp_path, text, words):

@@ -102,7 +102,7 @@ def test_several_devices_are_refused_at_once(sohot, domains, tmp_path):
 def test_too_few_images_to_choose_by(sohot, domains, tmp_path):
     ended = sohot("fit", *domains.options(), "--method", "auto", "--shots", 1, "--out", tmp_path / "run")
     assert ended.code == 2
-    assert "two different labelled target images of at least one class" in ended.last
+    assert "at least one class needs two different labelled target images" in ended.last
     assert "--method means" in ended.last
 
 

@@ -112,7 +112,7 @@ def test_bad_calls_end_in_a_sentence(sohot: Callable[..., Ended], files: dict[st
     (tmp_path / "taken" / "thesis.tex").touch()
     out = ("--out", tmp_path / "out")
     calls = {
-        "no such file of features": ({**files, "source": tmp_path / "none.npz"}, out),
+        "there is no such feature file": ({**files, "source": tmp_path / "none.npz"}, out),
         "9 shots per class": (files, ("--shots", 9, *out)),
         "holds other files (thesis.tex": (files, ("--out", tmp_path / "taken")),
         "is a file, not a folder": (files, ("--out", files["source"])),

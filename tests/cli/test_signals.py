@@ -31,7 +31,7 @@ def test_a_stopped_run_resumes_to_the_same_weights(sohot, domains, tmp_path, sen
     sentence = err.rstrip().splitlines()[-1]
     assert f"sohot fit --out {cut} --resume" in sentence
     assert "Traceback" not in err
-    assert "100 steps done; go on by" in sohot("info", cut, "--json").json["state"]
+    assert "100 steps done; continue: sohot fit" in sohot("info", cut, "--json").json["state"]
     resumed = sohot("fit", "--out", cut, "--resume", "--json")  # its own configuration, nothing to repeat
     assert resumed.code == 0
     assert resumed.json["resumed_from"] > 0

@@ -75,5 +75,5 @@ def test_bad_settings_get_one_sentence(options, error, sentence):
 def test_settings_survive_json():
     settings = HeadSettings(method="so+to", sigma1=(0.1, 0.2), orders=(2, 5), hidden=4)
     assert HeadSettings.from_json(settings.as_json()) == settings
-    with pytest.raises(ValueError, match="settings do not know 'sigma3'"):
+    with pytest.raises(ValueError, match="unknown settings: 'sigma3'"):
         HeadSettings.from_json({"sigma3": 1})

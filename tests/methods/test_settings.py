@@ -33,7 +33,7 @@ def test_bookkeeping_does_not_decide_the_result():
         ({"feature_scale": "mean"}, "feature_scale must be one of"),
         ({"loggers": ("paper",)}, "each of loggers must be one of"),
         ({"method": "so", "sigma1": (0.1, 0.2)}, r"one number for each of the orders \(2,\)"),
-        ({"orders": (2, 3)}, r"needs a method that aligns scatters, such as 'so', and 'means' does not"),
+        ({"orders": (2, 3)}, r"needs a method that aligns scatters, such as 'so'; 'means' does not"),
         ({"method": "best"}, "method must be one of"),
     ],
 )
@@ -43,5 +43,5 @@ def test_a_wrong_setting_is_named(wrong, message):
 
 
 def test_an_unknown_setting_is_named():
-    with pytest.raises(ValueError, match="do not know 'learning_rate'; 'learning_rate' is now called 'lr'"):
+    with pytest.raises(ValueError, match="unknown settings: 'learning_rate'; 'learning_rate' is now called 'lr'"):
         FitSettings.from_json({"learning_rate": 1})

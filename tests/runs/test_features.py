@@ -41,7 +41,7 @@ def test_what_is_written_comes_back(tmp_path: Path) -> None:
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no such file"):
+    with pytest.raises(FileNotFoundError, match="there is no such feature file"):
         read_features(tmp_path / "none.npz")
     (tmp_path / "text.npz").write_text("no zip")
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
@@ -49,7 +49,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     write_features(tmp_path / "cut.npz", some_features())
     (tmp_path / "cut.npz").write_bytes((tmp_path / "cut.npz").read_bytes()[:900])
     for name in ("text", "other", "pickle", "cut"):
-        with pytest.raises(ValueError, match=f"{name}.npz is no file of features"):
+        with pytest.raises(ValueError, match=f"{name}.npz is not a feature file"):
             read_features(tmp_path / f"{name}.npz")
 
 
@@ -133,7 +133,7 @@ def test_what_does_not_fit_ends_in_a_sentence() -> None:
     with pytest.raises(ValueError, match="in the source 'café'; in the target 'tea'; leave them out"):
         split_features(source, renamed)
     assert split_features(source, renamed, leave_out=True).classes == ("bike", "mug")
-    with pytest.raises(ValueError, match="test on that were not trained: 'tea'"):
+    with pytest.raises(ValueError, match="test classes that were not trained: 'tea'"):
         split_features(source, target, renamed)
     with pytest.raises(ValueError, match="share 0 classes"):
         split_features(source, replace(target, classes=("a", "b", "c")))

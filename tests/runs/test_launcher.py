@@ -50,7 +50,7 @@ def told(code, sentence):
         (
             [Rank(0, 1, LOST), Rank(1, -9)],
             1,
-            "rank 1 died of SIGKILL; no checkpoint was written yet; go on",
+            "rank 1 was killed by SIGKILL; no checkpoint was written yet; continue",
         ),
         ([Rank(0, 1, LOST), Rank(1, 1, told(1, "out of memory"))], 1, "rank 1: out of memory"),
         ([Rank(0, 2, told(2, "lr must be above 0")), Rank(1, -15, stopped=True)], 2, "lr must be above 0"),

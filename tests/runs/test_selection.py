@@ -223,7 +223,7 @@ def test_a_candidate_that_diverges_is_passed_over(domains, tmp_path, monkeypatch
 
 
 def test_one_image_per_class_is_too_few(domains, tmp_path):
-    with pytest.raises(ValueError, match=r"two different labelled target images of at least one class.*--method means"):
+    with pytest.raises(ValueError, match=r"one class needs two different labelled target images.*--method means"):
         fit_run(config(domains, tmp_path / "run", shots=1))
 
 

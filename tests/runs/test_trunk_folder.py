@@ -91,7 +91,7 @@ def test_a_disk_without_room_is_told_before_anything_is_computed(tmp_path, image
     trunk = Counting()
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: usage(100, 90, 10))
-    with pytest.raises(OSError, match=r"18 images take .* GB free: give --out on a larger disk"):
+    with pytest.raises(OSError, match=r"18 images take .* GB free: put --out on a larger disk"):
         fill_folders([(TrunkFolder(tmp_path, trunk, SPEC), [images])], tmp_path, CPU, 0)
     assert trunk.seen == 0
 

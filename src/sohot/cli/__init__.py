@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints. Results go to standard output, all else to standard error."""
+"""The command line: parses, calls, prints. Results go to standard output, everything else to standard error."""
 
 import sys
 
@@ -10,7 +10,7 @@ from .exit_codes import describe_end, show_warnings, terminate_politely
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command and leave with its exit code: 0 done, 1 the work failed, 2 the call or its input is wrong."""
+    """Run a command and exit with its code: 0 success, 1 the work failed, 2 bad arguments or input."""
     command = typer.main.get_command(app)
     try:
         with show_warnings(), terminate_politely():

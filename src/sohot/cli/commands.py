@@ -22,7 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, made by `sohot fit`.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run made by `sohot fit`.")]
 
 app.command("fit")(make_fit())
 app.command("experiment", help=HELP)(experiment)
@@ -44,7 +44,7 @@ def _top(
 def evaluate(
     run: Run,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Target images, one folder per class.")],
-    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out classes the run does not know.")] = False,
+    leave_out: Annotated[bool, typer.Option("--leave-out", help="Skip classes the run does not know.")] = False,
     device: Device = "auto",
     workers: ReadThreads = None,
     quiet: Quiet = False,
@@ -64,19 +64,19 @@ def evaluate(
 @app.command()
 def predict(
     run: Run,
-    paths: Annotated[list[Path], typer.Argument(metavar="FILES_OR_DIRS...", help="Images, and folders of images.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="FILES_OR_DIRS...", help="Image files and folders.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="CSV file to write; to standard output without it.", show_default=False)
+        Path | None, typer.Option("--out", help="CSV file to write; standard output by default.", show_default=False)
     ] = None,
-    top: Annotated[int, typer.Option("--top", help="How many of the likeliest classes to give.")] = 1,
+    top: Annotated[int, typer.Option("--top", help="Number of most likely classes to give.")] = 1,
     device: Device = "auto",
     workers: ReadThreads = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Label images: file, label and probability, and the next likeliest classes with --top.
+    """Label images: file, label and probability; with --top also the next most likely classes.
 
-    Files that cannot be read are listed, skipped and counted.
+    Unreadable files are listed, skipped and counted.
 
     For example:
 
@@ -93,9 +93,9 @@ def export(
     onnx: Annotated[Path, typer.Option("--onnx", help="ONNX file to write.", show_default=False)],
     json: Json = False,
 ) -> None:
-    """Write the adapted model as one ONNX file, checked against onnxruntime before it is called done.
+    """Write the adapted model to one ONNX file and check it with onnxruntime.
 
-    The file takes batches of any size and holds the names of the classes and the preprocessing.
+    The file takes batches of any size and holds the class names and the preprocessing.
 
     For example:
 
@@ -108,7 +108,7 @@ def export(
 
 @app.command()
 def info(run: Run, json: Json = False) -> None:
-    """Tell what a run was trained on, its settings, its accuracy, and how to repeat it.
+    """Show what a run was trained on, its settings, its accuracy, and how to repeat it.
 
     For example:
 
@@ -128,20 +128,20 @@ def report(
         Path | None, typer.Option("--out", help="HTML file to write.", show_default="report.html in PATH")
     ] = None,
     images: Annotated[
-        int, typer.Option("--images", min=0, help="Sample images of a run to show; 0 to read no images at all.")
+        int, typer.Option("--images", min=0, help="Number of sample images to show for a run; 0 reads no images.")
     ] = 24,
     figures: Annotated[
         Path | None,
         typer.Option(
-            "--figures", help="Folder for a run's figures as PNG and SVG: confusion, features.", show_default=False
+            "--figures", help="Folder for a run's figures (confusion, features) as PNG and SVG.", show_default=False
         ),
     ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Write one HTML page of a run, a demo or an experiment: figures, tables, plots, samples, how to repeat it.
+    """Write one HTML page about a run, a demo or an experiment: figures, tables, plots, samples, how to repeat it.
 
-    The page needs no network and nothing beside it, so it can be kept and sent as it is.
+    The page is self-contained and needs no network, so you can archive or send it as a single file.
 
     For example:
 
@@ -155,15 +155,15 @@ def report(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the pictures and the table.")] = Path("sohot-demo"),
-    splits: Annotated[int, typer.Option("--splits", min=1, help="Random choices of the labelled images.")] = 3,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 0,
+    splits: Annotated[int, typer.Option("--splits", min=1, help="Number of random splits.")] = 3,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
     methods: Annotated[
         str | None,
-        typer.Option("--methods", help="Methods, with commas between, other methods too; without it the paper's."),
+        typer.Option("--methods", help="Comma-separated methods; by default those of the paper, and means."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compare methods on digits: fonts are the source, handwriting with 3 labels per class the target.
+    """Compare methods on digits: fonts are the source, handwriting with 3 labels per class is the target.
 
     For example:
 
@@ -174,7 +174,7 @@ def demo(
     def tell(progress: DemoProgress) -> None:
         say(
             f"[{progress.done}/{progress.total}] split {progress.split + 1}, {progress.method}: "
-            f"{progress.accuracy:.1f} % right"
+            f"{progress.accuracy:.1f} % correct"
         )
 
     chosen = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]

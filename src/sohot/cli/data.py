@@ -1,4 +1,4 @@
-"""`sohot data`: look a data set over, divide it, get it."""
+"""`sohot data`: check, split and fetch data sets."""
 
 import sys
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from .options import Json, Quiet
 from .output import MOST_LISTED, bar, print_json, say
 
 data_app = typer.Typer(
-    name="data", help="Check, divide and fetch data sets.", no_args_is_help=True, pretty_exceptions_enable=False
+    name="data", help="Check, split and fetch data sets.", no_args_is_help=True, pretty_exceptions_enable=False
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"The data set: {', '.join(dataset_names())}.")]
-Root = Annotated[Path, typer.Argument(metavar="ROOT", help="The folder in which it was unpacked.")]
+Root = Annotated[Path, typer.Argument(metavar="ROOT", help="The folder it was unpacked in.")]
 Classes = Annotated[
-    Path | None, typer.Option("--classes", help="JSON table of class names, in place of the usual one.")
+    Path | None, typer.Option("--classes", help="JSON table of class names, instead of the built-in one.")
 ]
 Options = Annotated[
     list[str] | None,
@@ -43,7 +43,7 @@ def check(
     option: Options = None,
     quiet: Quiet = False,
 ) -> None:
-    """Count, compare with the official release, decode every image and find exact duplicates. Exit code 1: not well."""
+    """Count, compare with the official release, decode every image, find exact duplicates. Exit code 1 on problems."""
     dataset = _open(name, root, classes, option)
     with bar(quiet) as progress:
         report = check_dataset(dataset, decode=not quick, progress=progress)
@@ -59,19 +59,19 @@ def check(
 def split(
     name: Name,
     root: Root,
-    shift: Annotated[str | None, typer.Option("--shift", help="From which domain to which, as A-W.")] = None,
+    shift: Annotated[str | None, typer.Option("--shift", help="Source and target domain, e.g. A-W.")] = None,
     number: Annotated[int, typer.Option("--split", help="Number of the split.")] = 1,
     protocol: Annotated[str, typer.Option("--protocol", help=f"{', '.join(PROTOCOLS)}.")] = "paper",
     target_shots: Annotated[int | None, typer.Option("--target-shots", help="Target images per class.")] = None,
     source_shots: Annotated[int | None, typer.Option("--source-shots", help="Source images per class.")] = None,
-    validation_shots: Annotated[int | None, typer.Option("--validation-shots", help="Images that validate.")] = None,
-    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out classes of one domain only.")] = False,
+    validation_shots: Annotated[int | None, typer.Option("--validation-shots", help="Validation images.")] = None,
+    leave_out: Annotated[bool, typer.Option("--leave-out", help="Skip classes that only one domain has.")] = False,
     out: Annotated[Path | None, typer.Option("--out", help="Write the split to this file, as JSON.")] = None,
     as_json: Json = False,
     classes: Classes = None,
     option: Options = None,
 ) -> None:
-    """Divide a data set into training, validation and test images, the same on every machine."""
+    """Split a data set into training, validation and test images, identically on every machine."""
     numbers = {"target_shots": target_shots, "source_shots": source_shots, "validation_shots": validation_shots}
     given = {key: value for key, value in numbers.items() if value is not None}
     drawn = make_split(protocol, _open(name, root, classes, option), shift, number, leave_out=leave_out, **given)
@@ -94,11 +94,11 @@ def fetch(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Download a data set where that is allowed and a link is stable; otherwise say where to get it."""
+    """Download a data set if its terms allow it and a stable link exists; otherwise say where to get it."""
     root = Path(name) if to is None else to
     sources = dataset_sources(name)
     root.mkdir(parents=True, exist_ok=True)  # the steps below unpack into it
-    if not as_json:  # first, so that a download that fails does not hide the rest
+    if not as_json:  # first, so that a failed download does not hide the rest
         _print_sources(sources, root)
     with bar(quiet) as progress:
         files = [str(fetch_file(each, root, progress=progress)) for source in sources for each in source.downloads]
@@ -149,8 +149,8 @@ def _print_report(report: CheckReport) -> None:
         for sentence in sentences[:MOST_LISTED]:
             typer.echo(f"{kind}: {sentence}")
         if len(sentences) > MOST_LISTED:
-            typer.echo(f"{kind}: … and {len(sentences) - MOST_LISTED} more; --json has all")
+            typer.echo(f"{kind}: … and {len(sentences) - MOST_LISTED} more; --json lists all")
     if not report.problems():
         typer.echo(
-            "nothing is wrong" if report.decoded else "nothing is wrong with the counts; images were not decoded"
+            "no problems found" if report.decoded else "no problems found in the counts; images were not decoded"
         )

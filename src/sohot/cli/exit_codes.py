@@ -1,4 +1,4 @@
-"""How a command ends: which exit code an error has, and its one sentence."""
+"""How a command ends: the exit code and the one-sentence message of each error."""
 
 import os
 import signal
@@ -27,17 +27,17 @@ FAILED, WRONG, SIGINT, SIGTERM = 1, 2, 130, 143
 DEBUG = "SOHOT_TRACEBACK"
 """Environment variable: if set, errors end in a traceback."""
 
-# Newer versions of typer bring their own copy of click, so its classes are reached through typer's names.
+# Newer versions of typer bundle their own copy of click, so its classes are reached through typer's names.
 _CallError: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 _WRONG_INPUT = (ValueError, TypeError, FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError)
 
 
 class Terminated(BaseException):
-    """SIGTERM came outside training, where there is nothing to save."""
+    """SIGTERM arrived outside training, when there is nothing to save."""
 
 
 def describe_end(error: BaseException) -> tuple[int, str] | None:
-    """Give the exit code of an error and the sentence for it; None for one to be shown with its traceback.
+    """Return the exit code and message of an error; None for one that is shown with its traceback.
 
     >>> describe_end(ValueError("lr must be above 0, got -1"))
     (2, 'lr must be above 0, got -1')
@@ -50,9 +50,9 @@ def describe_end(error: BaseException) -> tuple[int, str] | None:
     if isinstance(error, Interrupted):
         return (SIGTERM if error.signal == "SIGTERM" else SIGINT), str(error)
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
-        return SIGINT, "stopped by Ctrl-C; give the same command again, with --resume if it had begun to train"
+        return SIGINT, "stopped by Ctrl-C; run the same command again, with --resume if training had begun"
     if isinstance(error, Terminated):
-        return SIGTERM, "stopped by SIGTERM; give the same command again, with --resume if it had begun to train"
+        return SIGTERM, "stopped by SIGTERM; run the same command again, with --resume if training had begun"
     if isinstance(error, BrokenPipeError):
         return FAILED, ""
     if os.environ.get(DEBUG):
@@ -63,7 +63,7 @@ def describe_end(error: BaseException) -> tuple[int, str] | None:
 
 
 def _renamed_option(error: Any) -> str | None:
-    """Say what an option that this command no longer knows is called now; None if it never was one."""
+    """Say what a renamed option is called now; None if this command never had it."""
     new = RENAMED.get(str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_"))
     known = [name for option in error.ctx.command.params for name in option.opts] if new and error.ctx else []
     return f"{error.option_name} is now called {flag(new)}" if new and flag(new) in known else None
@@ -87,26 +87,26 @@ def _describe_failure(error: BaseException) -> tuple[int, str] | None:
         kind = type(error).__name__
         return (
             FAILED,
-            f"unexpected {kind}: {sentence}; please report it, with what {DEBUG}=1 in front of the command shows",
+            f"unexpected {kind}: {sentence}; please report it with the traceback that {DEBUG}=1 shows",
         )
     return None
 
 
 def _is_lack_of_memory(error: BaseException) -> bool:
-    torch = sys.modules.get("torch")  # not imported to ask: without it there are no errors of its own
+    torch = sys.modules.get("torch")  # if torch is not imported, it raised nothing
     return isinstance(error, (MemoryError, getattr(torch, "OutOfMemoryError", MemoryError)))
 
 
 @contextmanager
 def terminate_politely() -> Iterator[None]:
-    """Let SIGTERM end a command as Ctrl-C does: files half written are removed, and a sentence is said."""
+    """Let SIGTERM end a command as Ctrl-C does: remove half-written files and print a message."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise Terminated
 
     try:
         before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not in the main thread: somebody else's process
+    except ValueError:  # not in the main thread: another program calls us
         yield
         return
     try:
@@ -117,7 +117,7 @@ def terminate_politely() -> Iterator[None]:
 
 @contextmanager
 def show_warnings() -> Iterator[None]:
-    """Show our own warnings as one sentence each, and none of the libraries' about their insides."""
+    """Show our own warnings as one sentence each, and hide those of libraries."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.filterwarnings("always", module=r"sohot(\.|$)")

@@ -18,7 +18,7 @@ from .output import print_json, print_text, results_only
 def list_experiments(json: bool) -> None:
     """Print the names and titles of the built-in experiments."""
     titles = {name: read_grid(name).title for name in builtin_names()}
-    titles[COMPLEXITY] = "What the kernel form saves, measured and by formula; needs no data"
+    titles[COMPLEXITY] = "Savings of the kernel form, measured and by formula; needs no data"
     if json:
         print_json({"experiments": titles})
         return
@@ -68,21 +68,21 @@ _machine = partial(typer.Option, rich_help_panel="Machine: where to compute")
 
 HELP = """Compute a grid of trainings (data set x shifts x splits x methods x settings) and compare them in tables.
 
-The paper's tables and figures are built in (--list); a grid of your own is a short TOML file.
+The paper's tables and figures are built in (--list); your own grid is a short TOML file.
 
-Every finished cell is kept in --out: stopped or killed, the same command goes on. Several may share a folder.
+Finished cells are kept in --out: after a stop or kill the same command continues. Several commands may share a folder.
 
-A small part of the paper's first table, and then more splits of it:
+A small part of the paper's first table, then more splits of it:
 
     sohot experiment office-alexnet --data office31 --backbone lite0 --shifts A-W --splits 2
 
     sohot experiment office-alexnet --data office31 --backbone lite0 --shifts A-W --splits 5
 
-What would be computed, and how long would it take?
+Show what would be computed and how long it would take:
 
     sohot experiment office-alexnet --data office31 --dry-run
 
-A grid of your own, for a folder of domains that hold one folder per class, in mine.toml:
+Your own grid in mine.toml, for a folder of domains with one folder per class each:
 
 \b
     dataset = "domains"
@@ -104,15 +104,15 @@ def experiment(
             metavar="NAME_OR_TOML", show_default=False, help=f"{', '.join([*builtin_names(), COMPLEXITY])}, or a file."
         ),
     ] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="Name the built-in experiments and leave.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the built-in experiments and exit.")] = False,
     data: Annotated[Path | None, _grid("--data", help="Folder of the data set.", show_default=False)] = None,
     backbone: Annotated[str | None, _of_grid("--backbone", help="Network.")] = None,
-    shifts: Annotated[str | None, _of_grid("--shifts", help="As A-W,W-A.")] = None,
+    shifts: Annotated[str | None, _of_grid("--shifts", help="E.g. A-W,W-A.")] = None,
     splits: Annotated[
         str | None,
-        _of_grid("--splits", help="How many; or which: 1-3, 1,4."),
+        _of_grid("--splits", help="How many, or which: 1-3 or 1,4."),
     ] = None,
-    methods: Annotated[str | None, _of_grid("--methods", help="As s+t,m,so.")] = None,
+    methods: Annotated[str | None, _of_grid("--methods", help="E.g. s+t,m,so.")] = None,
     baseline: Annotated[
         str | None,
         _grid("--baseline", help="Method that tables compare the others with.", show_default="the grid's, else s+t"),
@@ -122,8 +122,8 @@ def experiment(
         _grid(
             "--set",
             metavar="KEY=VALUE",
-            help="A setting for all cells: an option of `sohot fit` (with --frozen a field of "
-            "`sohot.heads.HeadSettings`), or a number of the protocol. Can be repeated.",
+            help="Setting for all cells: an option of `sohot fit` (with --frozen a field of "
+            "`sohot.heads.HeadSettings`) or a number of the protocol. Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -131,8 +131,8 @@ def experiment(
         str,
         _grid(
             "--select",
-            help="How each cell's settings are chosen: none (the grid's), cv (few-shot cross-validation among its "
-            "labelled target images) or validation (images that the protocol sets aside). Never by test images.",
+            help="How to choose each cell's settings: none (the grid's), cv (few-shot cross-validation on its labelled "
+            "target images) or validation (images that the protocol sets aside). Test images are never used.",
         ),
     ] = "none",
     trials: Annotated[int, _grid("--trials", min=1, help="Settings tried per cell with --select.")] = TRIALS,
@@ -144,34 +144,34 @@ def experiment(
         Path | None,
         _run("--out", help="Folder of the experiment.", show_default="experiments/NAME"),
     ] = None,
-    retry_failed: Annotated[bool, _run("--retry-failed", help="Try cells again that failed before.")] = False,
-    dry_run: Annotated[bool, _run("--dry-run", help="Print the cells and about how long they take.")] = False,
+    retry_failed: Annotated[bool, _run("--retry-failed", help="Retry cells that failed before.")] = False,
+    dry_run: Annotated[bool, _run("--dry-run", help="Print the cells and the estimated time.")] = False,
     quiet: Annotated[bool, _run("--quiet", help="No progress.")] = False,
     json: Annotated[bool, _run("--json", help="Print one JSON object.")] = False,
     engine: Annotated[
         str,
-        _machine("--engine", help="local: processes of this machine; ray: many machines."),
+        _machine("--engine", help="local: processes on this machine; ray: many machines."),
     ] = "local",
     workers: Annotated[
         int | None,
-        _machine("--workers", min=1, help="Cells side by side.", show_default="one per core or GPU"),
+        _machine("--workers", min=1, help="Cells to compute in parallel.", show_default="one per core or GPU"),
     ] = None,
     threads: Annotated[
         int | None,
-        _machine("--threads", min=1, help="Threads of each cell.", show_default="its share"),
+        _machine("--threads", min=1, help="Threads per cell.", show_default="its share"),
     ] = None,
     address: Annotated[
         str | None,
-        _machine("--address", help="Of the Ray cluster.", show_default="a new one here"),
+        _machine("--address", help="Address of the Ray cluster.", show_default="a new local one"),
     ] = None,
     device: Annotated[str, _machine("--device", help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
-    """Compute a grid, show it, or list the built-in ones; the help is `HELP`."""
+    """Compute a grid, show it, or list the built-in ones; the help text is `HELP`."""
     if list_all:
         list_experiments(json)
         return
     if name is None:
-        raise ValueError("NAME_OR_TOML is missing: name an experiment (--list names them) or give a TOML file")
+        raise ValueError("NAME_OR_TOML is missing: name an experiment (see --list) or give a TOML file")
     if engine not in ENGINES:
         raise ValueError(f"--engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     if select not in SELECTIONS:
@@ -184,7 +184,7 @@ def experiment(
         run_complexity(out or Path("experiments") / COMPLEXITY, json)
         return
     if frozen and engine == "ray":
-        raise ValueError("--frozen trains many cells together in one process: leave --engine ray out")
+        raise ValueError("--frozen trains many cells together in one process: omit --engine ray")
     grid = change_grid(name, backbone, shifts, splits, methods, baseline, settings or [], frozen)
     if data is None:
         where = f" (`sohot data fetch {grid.dataset}` says where to get it)" if grid.dataset != "domains" else ""
@@ -194,7 +194,7 @@ def experiment(
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder, but {out} is a file")
 
-    from ..experiments.engines import make_engine  # these import torch, which a wrong option need not wait for
+    from ..experiments.engines import make_engine  # these import torch, so wrong options are reported first
     from ..experiments.grid_run import plan_grid
     from .experiment_run import command, run_experiment, show_plan
 

@@ -1,4 +1,4 @@
-"""What `sohot experiment` does with a grid: show the plan, run it, print what came of it."""
+"""What `sohot experiment` does with a grid: show the plan, run it, print the results."""
 
 import math
 import shlex
@@ -22,7 +22,7 @@ from .watching import watch_grid
 
 
 def command(context: typer.Context) -> str:
-    """Write the command that was given, to give it again."""
+    """Return the command line that was given, so that it can be repeated."""
     words = ["sohot", "experiment", str(context.params["name"])]
     for option in context.command.params:
         value = context.params.get(option.name or "")
@@ -34,7 +34,7 @@ def command(context: typer.Context) -> str:
 
 
 def show_plan(plan: GridPlan, *, workers: int | None, threads: int | None, retry_failed: bool, json: bool) -> None:
-    """Print the cells, what is known of them, and about how long the rest takes; nothing is written."""
+    """Print the cells, their states, and the estimated time for the rest; write nothing."""
     from ..experiments.estimate import Estimate, estimate
     from ..reporting.pages.words import duration
 
@@ -50,7 +50,7 @@ def show_plan(plan: GridPlan, *, workers: int | None, threads: int | None, retry
     with results_only():
         try:
             guess = estimate(pending, records, plan.where, engine.workers, engine.threads)
-        except (OSError, RuntimeError) as error:  # the weights cannot be had, say: the cells can be listed all the same
+        except (OSError, RuntimeError) as error:  # for example without weights: the cells can still be listed
             guess = Estimate(math.nan, f"nothing: {' '.join(str(error).split())}")
     if json:
         cells = [{"key": cell.key, "state": state, **cell.as_dict()} for cell, state in _with(plan, states)]
@@ -68,9 +68,9 @@ def show_plan(plan: GridPlan, *, workers: int | None, threads: int | None, retry
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
     print_text(f"{len(plan.cells)} cells: {counts}; in {plan.where.out}")
     if math.isfinite(guess.seconds):
-        print_text(f"about {duration(guess.seconds)} to compute {len(pending)}, judging by {guess.basis}")
+        print_text(f"about {duration(guess.seconds)} to compute {len(pending)}, estimated from {guess.basis}")
     else:
-        print_text(f"how long they take cannot be told: {guess.basis.removeprefix('nothing: ')}")
+        print_text(f"the time cannot be estimated: {guess.basis.removeprefix('nothing: ')}")
 
 
 def _with(plan: GridPlan, states: Sequence[str]) -> list[tuple[Cell, str]]:
@@ -90,7 +90,7 @@ def run_experiment(plan: GridPlan, engine: Engine, again: str, *, retry_failed: 
         sent = "SIGTERM" if isinstance(error, Terminated) else "SIGINT"
         by = "SIGTERM" if isinstance(error, Terminated) else "Ctrl-C"
         raise Interrupted(
-            f"stopped by {by}; finished cells are kept in {plan.where.out}, go on with: {again}", sent
+            f"stopped by {by}; finished cells are kept in {plan.where.out}; continue with: {again}", sent
         ) from None
     _present(plan, run, again, quiet, json)
     if run.failed:
@@ -121,12 +121,12 @@ def _present(plan: GridPlan, run: GridRun, again: str, quiet: bool, json: bool) 
         if len(run.failed) > MOST_LISTED:
             say(f"  … and {len(run.failed) - MOST_LISTED} more")
         tried = "" if "--retry-failed" in again else " --retry-failed"
-        say(f"try them again with: {again}{tried}")
+        say(f"retry them with: {again}{tried}")
     say(f"{run.total} cells, {run.computed} computed now, {run.kept} kept; results in {plan.where.out}")
 
 
 def run_complexity(out: Path, json: bool) -> None:
-    """Measure what the kernel form saves, write tables, figures and the report, and print the table."""
+    """Measure the savings of the kernel form, write tables, figures and the report, and print the table."""
     from ..reporting.complexity import complexity_text, measure_complexity, write_complexity
     from ..reporting.pages import write_report
 

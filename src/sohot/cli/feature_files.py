@@ -1,4 +1,4 @@
-"""What `sohot features` and `sohot fit-features` do: features once, classifiers on them often."""
+"""What `sohot features` and `sohot fit-features` do: extract features once, train many classifiers on them."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -41,7 +41,7 @@ def make_features(
     with results_only(), bar(quiet) as progress:
         domains, left_out = find_domains(folder, dataset, workers, progress)
         say_left_out(left_out)
-        with reproducible(0, "cpu"):  # of a network without trained weights too, the same features every time
+        with reproducible(0, "cpu"):  # the same features every time, even without trained weights
             network = create_backbone(
                 backbone,
                 weights=weights,
@@ -93,7 +93,7 @@ def fit_feature_files(
         if one.name in settings
     }
     if values.get("method") != AUTO:
-        HeadSettings(**values)  # says what is wrong before the files are read
+        HeadSettings(**values)  # reports wrong values before the files are read
     seed = values.pop("seed", HeadSettings.seed)
     params = {"method": HeadSettings.method, **values, "random_state": seed, "device": device}
     found = split_features(
@@ -123,7 +123,7 @@ def fit_feature_files(
 
 
 def _open(file: Path, domain: str | None) -> FeatureSet:
-    """Read a file of features, or one domain of it."""
+    """Read a feature file, or one domain of it."""
     found = read_features(file)
     if domain is None:
         return found

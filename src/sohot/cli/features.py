@@ -1,4 +1,4 @@
-"""`sohot features` and `sohot fit-features`: what they take. What they do is imported when they are called."""
+"""Options of `sohot features` and `sohot fit-features`; the work itself is imported when they are called."""
 
 import inspect
 from collections.abc import Callable
@@ -12,12 +12,12 @@ from .options import Device, Json, Quiet, ReadThreads, option_parameters, with_p
 
 
 def features(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Class folders of images, or a known data set.")],
-    out: Annotated[Path, typer.Option("--out", help="File of features to write, .npz.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Images in class folders, or a known data set.")],
+    out: Annotated[Path, typer.Option("--out", help="Feature file to write, .npz.", show_default=False)],
     backbone: Annotated[str, typer.Option("--backbone", help="Network that makes the features.")] = "lite0",
     weights: Annotated[Path | None, typer.Option("--weights", help="File of its weights.", show_default=False)] = None,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", help="The data set in DIR, as office31; its domains are kept apart.")
+        str | None, typer.Option("--dataset", help="The data set in DIR, e.g. office31; keeps its domains apart.")
     ] = None,
     tap: Annotated[str | None, typer.Option("--tap", help="before-relu, after-relu or output.")] = None,
     image_size: Annotated[int | None, typer.Option("--image-size", help="Side of the images.")] = None,
@@ -27,9 +27,9 @@ def features(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Let images pass a network once and keep its features in one file, for `sohot fit-features` and for scikit-learn.
+    """Pass images through a network once and store the features in a file for `sohot fit-features` and scikit-learn.
 
-    Images that cannot be read are listed and skipped.
+    Unreadable images are listed and skipped.
 
     For example:
 
@@ -63,20 +63,20 @@ def fit_features(
         Path | None, typer.Option("--test", help="Features of target images to test on.", show_default=False)
     ] = None,
     shots: Annotated[
-        int | None, typer.Option("--shots", min=1, help="Train on this many target rows per class, test on the rest.")
+        int | None, typer.Option("--shots", min=1, help="Train on this many target rows per class; test on the rest.")
     ] = None,
     source_domain: Annotated[
-        str | None, typer.Option("--source-domain", help="Domain in --source, where it holds several.")
+        str | None, typer.Option("--source-domain", help="Domain in --source, if it holds several.")
     ] = None,
     target_domain: Annotated[
-        str | None, typer.Option("--target-domain", help="Domain in --target and --test, where they hold several.")
+        str | None, typer.Option("--target-domain", help="Domain in --target and --test, if they hold several.")
     ] = None,
-    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out classes of one domain only.")] = False,
+    leave_out: Annotated[bool, typer.Option("--leave-out", help="Skip classes that only one domain has.")] = False,
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
     json: Json = False,
     **settings: Any,
 ) -> None:
-    """Train a classifier on features that `sohot features` has made, in seconds, and test it.
+    """Train and test a classifier on features from `sohot features`, in seconds.
 
     For example:
 
@@ -100,7 +100,7 @@ def fit_features(
 
 
 def make_fit_features() -> Callable[..., None]:
-    """Make the command's function with a parameter for each option of training on features."""
+    """Build the command's function, with one parameter per option of training on features."""
     own = [p for p in inspect.signature(fit_features).parameters.values() if p.kind is not p.VAR_KEYWORD]
     named = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in own]
     return with_parameters(fit_features, [*named, *option_parameters(HeadSettings)])

@@ -25,7 +25,7 @@ def _open(folder: Path, device: str) -> LoadedRun:
 def evaluate_run(
     folder: Path, images: Path, *, leave_out: bool, device: str, workers: int | None, quiet: bool, json: bool
 ) -> None:
-    """Test a run on class folders and print its accuracy."""
+    """Test a run on images in class folders and print its accuracy."""
     run = _open(folder, device)
     with bar(quiet) as progress:
         tested, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
@@ -56,7 +56,7 @@ def predict_run(
     quiet: bool,
     json: bool,
 ) -> None:
-    """Label images and write them as CSV."""
+    """Label images and write the labels as CSV."""
     if out is not None:
         require_writable(out)
     files = find_images(paths)
@@ -90,7 +90,7 @@ def _as_json(prediction: Prediction) -> dict[str, Any]:
 
 
 def export_file(folder: Path, file: Path, *, json: bool) -> None:
-    """Write a run as ONNX and print how well it agrees."""
+    """Write a run as ONNX and print how closely it agrees."""
     run = _open(folder, "cpu")
     with results_only():
         result = export_run(run, file)
@@ -112,4 +112,4 @@ def report_on(folder: Path, out: Path | None, *, images: int, figures: Path | No
     if json:
         print_json({"path": str(folder), "kind": kind_of(folder), "report": str(file), "bytes": size})
         return
-    print_text(f"{file}: report of the {kind_of(folder)}, {size / 1e6:.1f} MB, to be opened in a browser")
+    print_text(f"{file}: report of the {kind_of(folder)}, {size / 1e6:.1f} MB; open it in a browser")

@@ -1,4 +1,4 @@
-"""`sohot fit`: its options are the fields of `RunConfig`, so that the command line and the TOML file never differ."""
+"""`sohot fit`: its options are the fields of `RunConfig`, so the command line and the TOML file always match."""
 
 import inspect
 import shlex
@@ -20,11 +20,11 @@ from .output import bar, percent, print_accuracy, print_json, print_text, result
 
 _HELP = """Adapt an image classifier from a source domain to a target domain with few labels.
 
-Both folders hold one folder of images per class. The last step is tested; nothing is chosen by test images.
+Both folders hold one folder of images per class. The last step is tested; test images never influence a choice.
 
-By default class means of both domains are drawn together (--method means), which did well in our study.
+By default the class means of both domains are pulled together (--method means), which did well in our study.
 
-Every option can come from a TOML file (--config); the command line wins; what was resolved is kept with the run.
+A TOML file (--config) can set any option; the command line wins. The resolved options are stored with the run.
 
 For example:
 
@@ -40,7 +40,7 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     """Resolve the configuration, train, print."""
     resolved, asked = resolve(config, given)
 
-    from ..runs.pipeline import fit_run  # these import torch, which a wrong option need not wait for
+    from ..runs.pipeline import fit_run  # these import torch, so wrong options are reported first
     from .watching import TerminalWatcher
 
     try:
@@ -49,13 +49,13 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     except Interrupted as error:
         again = shlex.join(["sohot", "fit", "--out", str(resolved.out), "--resume"])
         raise Interrupted(f"{error}: {again}", error.signal) from None
-    if not report:  # another process tells
+    if not report:  # another process prints it
         return
     if resolved.json:
         print_json(report)
         return
     if report["accuracy"] is None:
-        say("nothing was left to test on, so there is no accuracy")
+        say("there are no test images, so there is no accuracy")
     else:
         print_accuracy(report["accuracy"])
     if report["selection"] is not None:
@@ -68,13 +68,13 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
 
 
 def resolve(config: Path | None, given: dict[str, Any]) -> tuple[RunConfig, set[str]]:
-    """Put a configuration together: that of the run to resume, then the file, then the command line.
+    """Combine the configuration of a resumed run, then the file, then the command line.
 
     Returns:
-        The configuration, and the names of the options that somebody has given.
+        The configuration, and the names of the options that were given.
 
     Raises:
-        ValueError: An option is wrong, or does nothing because no method is named; the sentence says which.
+        ValueError: An option is wrong, or has no effect because no method is named; the message says which.
     """
     from_file = {} if config is None else read_config(config)
     merged = {**from_file, **given}
@@ -87,17 +87,17 @@ def resolve(config: Path | None, given: dict[str, Any]) -> tuple[RunConfig, set[
 
 
 def _require_method(given: Collection[str]) -> None:
-    """Refuse options that the default method leaves aside, where no method is named: they would silently do nothing."""
+    """If no method is named, refuse options that the default method would silently ignore."""
     idle = [name for name in find_method(RunConfig.method).ignored() if name in given]
     if idle and "method" not in given:
         raise ValueError(
-            f"the default method, {RunConfig.method}, does not look at {', '.join(map(flag, idle))}: name one that "
-            f"does, such as --method {method_that_looks_at(idle[-1])}"
+            f"the default method, {RunConfig.method}, ignores {', '.join(map(flag, idle))}: name one that "
+            f"does not, such as --method {method_that_looks_at(idle[-1])}"
         )
 
 
 def _asked_before(stored: Path, merged: dict[str, Any]) -> dict[str, Any]:
-    """Give the options of a run to resume; if it is to be chosen anew what was chosen, those the choice began with."""
+    """Return the options of a run to resume; if its method is to be chosen again, those the first choice began with."""
     before = read_config(stored)
     if str(merged.get("method")).lower() == AUTO and before.get("method") != AUTO:
         return read_asked(stored.parent) or before
@@ -105,7 +105,7 @@ def _asked_before(stored: Path, merged: dict[str, Any]) -> dict[str, Any]:
 
 
 def make_fit() -> Callable[..., None]:
-    """Make the command's function with a parameter for each option."""
+    """Build the command's function, with one parameter per option."""
 
     def fit(config: Path | None, **options: Any) -> None:
         fit_command(config, {name: value for name, value in options.items() if value is not None})

@@ -1,4 +1,4 @@
-"""`sohot info`: what a run is."""
+"""`sohot info`: describes a run."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from .output import percent, print_json
 
 
 def show_info(folder: Path, *, json: bool) -> None:
-    """Print what is known of a run."""
+    """Print the description of a run."""
     described = describe_run(folder)
     if json:
         print_json(described)

@@ -1,4 +1,4 @@
-"""Parameters of commands made from declared options, so that the command line never differs from what it fills."""
+"""Command parameters generated from declared options, so that the two always match."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import typer
 from ..methods.options import flag, in_groups, kinds_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 ReadThreads = Annotated[int | None, typer.Option("--read-threads", min=0, help="Threads that read images.")]
 
@@ -19,7 +19,7 @@ _READ = (int, float, bool, str, Path)
 
 
 def option_parameters(kind: type, without: Sequence[str] = ()) -> list[inspect.Parameter]:
-    """Make one parameter of each option of a dataclass; all default to None, which says that it was not given.
+    """Make one parameter for each option of a dataclass; all default to None, which means not given.
 
     Args:
         kind: The dataclass.
@@ -53,6 +53,6 @@ def _parameter(declared: "Field[Any]", kind: Any) -> inspect.Parameter:
 
 
 def _kind(hint: Any) -> type:
-    """Choose what the command line reads: lists are text with commas."""
+    """Choose the type that the command line reads: lists are comma-separated text."""
     kinds = kinds_of(hint)
     return kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) and kinds[0] in _READ else str

@@ -1,4 +1,4 @@
-"""What is printed: tables and one JSON object on standard output, progress and all else on standard error."""
+"""Printing: tables and one JSON object on standard output, progress and everything else on standard error."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ MOST_LISTED = 20
 
 
 def errors() -> Console:
-    """Give the console on standard error."""
+    """Return the console on standard error."""
     return Console(stderr=True)
 
 
@@ -27,9 +27,9 @@ def say(sentence: str) -> None:
 
 
 class Bar:
-    """Shows stages one after the other; on no terminal it says a line when a stage is done.
+    """Shows stages one after another; without a terminal it prints one line when a stage is done.
 
-    Call it with what is being done, how many are done, and of how many.
+    Call it with the stage, the number done, and the total.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Bar:
         self._progress.update(self._task, completed=done, total=of)
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
@@ -65,7 +65,7 @@ class Bar:
 
 @contextmanager
 def bar(quiet: bool) -> Iterator[Bar | None]:
-    """Give a progress bar, or None, and clear it away in the end whatever happens."""
+    """Yield a progress bar, or None if quiet, and always remove it at the end."""
     shown = None if quiet else Bar()
     try:
         yield shown
@@ -76,7 +76,7 @@ def bar(quiet: bool) -> Iterator[Bar | None]:
 
 @contextmanager
 def results_only() -> Iterator[None]:
-    """Send what libraries and networks of one's own print to standard error, so that results stand alone."""
+    """Send what libraries and users' own networks print to standard error, so that only results reach stdout."""
     with redirect_stdout(sys.stderr):
         yield
 
@@ -103,7 +103,7 @@ def say_left_out(left_out: Sequence[Any]) -> None:
 
 
 def percent(share: float | None) -> str:
-    """Write a share in per cent.
+    """Format a share in per cent.
 
     >>> percent(0.8123)
     '81.2'
@@ -112,7 +112,7 @@ def percent(share: float | None) -> str:
 
 
 def print_accuracy(accuracy: dict[str, Any]) -> None:
-    """Print accuracies: each class, then the whole."""
+    """Print accuracies: each class, then the total."""
     table = Table(title="Accuracy on the target, per cent")
     for name in ("class", "images", "accuracy", "95 % interval"):
         table.add_column(name, justify="left" if name == "class" else "right")
@@ -128,8 +128,8 @@ def print_accuracy(accuracy: dict[str, Any]) -> None:
 
 
 def show_scores(choice: Choice) -> None:
-    """Show on standard error how the candidates of a selection did."""
-    table = Table(title="Held-out labelled target images, per cent right")
+    """Print the scores of the candidates of a selection on standard error."""
+    table = Table(title="Held-out labelled target images, per cent correct")
     for name in ("candidate", "accuracy", "standard error", "images"):
         table.add_column(name, justify="left" if name == "candidate" else "right")
     for score in choice.scores:

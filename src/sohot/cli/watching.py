@@ -17,7 +17,7 @@ from .output import Bar, errors, percent, say, say_left_out, show_scores
 
 
 class TerminalWatcher(Watcher):
-    """Tells on standard error what `fit_run` does; without a bar it tells of the data alone."""
+    """Reports the progress of `fit_run` on standard error; without a bar it reports only the data."""
 
     def __init__(self, progress: Bar | None) -> None:
         self.progress = progress
@@ -25,16 +25,16 @@ class TerminalWatcher(Watcher):
         self._left_out = 0
 
     def note(self, sentence: str) -> None:
-        """Say what a method stands for."""
+        """Print what a method stands for."""
         say(sentence)
 
     def chosen(self, choice: Choice) -> None:
-        """Show how the candidates did on images that were held back, and which one is trained."""
+        """Show the candidates' scores on held-out images, and which one is trained."""
         show_scores(choice)
         say(f"chosen: {choice.reason()}")
 
     def data(self, data: RunData) -> None:
-        """Say what was found: this is always said, for a wrong folder is seen here first. Nothing is said twice."""
+        """Print what was found, each line once; never suppressed, as a wrong folder shows up here first."""
         parts = {"source": data.source, "target": data.target, "test": data.test}
         sentences = [f"{len(data.classes)} classes"]
         for name, images in parts.items():
@@ -52,7 +52,7 @@ class TerminalWatcher(Watcher):
 
     @contextmanager
     def steps(self, settings: FitSettings) -> Iterator[RichProgress | None]:
-        """Show the steps while they are done."""
+        """Show the steps as they are done."""
         if self.progress is None:
             yield None
             return
@@ -64,7 +64,7 @@ _HOUR = 3600.0
 
 
 class TerminalGridWatcher(GridWatcher):
-    """Shows a bar of cells on a terminal, and says a line for each cell that ends."""
+    """Shows a bar of cells on a terminal, and prints a line for each finished cell."""
 
     def __init__(self, bar: Bar) -> None:
         self.progress = self._stages = bar
@@ -75,33 +75,33 @@ class TerminalGridWatcher(GridWatcher):
         self._task = TaskID(0)
 
     def begin(self, total: int, done: int, failed: int) -> None:
-        """Say how many cells there are, and what is known of them."""
+        """Print how many cells there are, and how many are done or failed."""
         self._total, self._done, self._failed = total, done, failed
         known = f"{done} done before" + (f", {failed} failed before" if failed else "")
         say(f"{total} cells, {known}" if done or failed else f"{total} cells")
 
     def started(self, cell: Cell) -> None:  # noqa: ARG002 - counted alone
-        """Show one more cell in work."""
+        """Show one more running cell."""
         self._running += 1
         self._show()
 
     def finished(self, outcome: Outcome) -> None:
-        """Say what became of a cell."""
+        """Print the outcome of a cell."""
         self._running -= 1
         self._done += outcome.error is None
         self._failed += outcome.error is not None
         if outcome.result is None:
             found = f"failed: {outcome.error}"
         else:
-            found = f"{percent(outcome.result.accuracy.micro)} % right"
+            found = f"{percent(outcome.result.accuracy.micro)} % correct"
         place = f"[{self._done + self._failed}/{self._total}]"
         say(f"{place} {outcome.cell.label()}: {found}, {outcome.seconds:.0f} s")
         self._show()
 
     def waiting(self, count: int) -> None:
-        """Say once that others have what is left."""
+        """Print once that other runners hold the remaining cells."""
         if not self._said_waiting:
-            say(f"waiting for {count} cells that another runner computes in this folder")
+            say(f"waiting for {count} cells that another runner is computing in this folder")
             self._said_waiting = True
 
     def _show(self) -> None:
@@ -123,7 +123,7 @@ class TerminalGridWatcher(GridWatcher):
         )
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         self._stages.close()
         if self._bar is not None:
             self._bar.stop()
@@ -132,7 +132,7 @@ class TerminalGridWatcher(GridWatcher):
 
 @contextmanager
 def watch_grid(quiet: bool) -> Iterator[GridWatcher]:
-    """Give what tells of an experiment's progress, and clear it away in the end whatever happens."""
+    """Yield a watcher of an experiment's progress, and always remove it at the end."""
     if quiet:
         yield GridWatcher()
         return

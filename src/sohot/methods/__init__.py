@@ -1,4 +1,4 @@
-"""Methods by name, and every option that shapes a training: one table for images, features and the command line."""
+"""Methods by name, and all training options: one table for images, features and the command line."""
 
 from typing import TYPE_CHECKING
 

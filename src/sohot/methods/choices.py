@@ -1,4 +1,4 @@
-"""What losses, networks and streams offer by name, without torch: options only need the names."""
+"""Names of the choices in losses, networks and streams, importable without torch for the options."""
 
 SCOPES = ("class", "marginal")
 CLASS_WEIGHTS = ("learned", "closed-form")

@@ -1,8 +1,8 @@
-"""How an option is declared: its default, range, help and group, and how text or TOML becomes its value.
+"""Declarations of options: default, range, help and group, and conversion from text or TOML.
 
-An option is declared once, as a field of a dataclass: what images and features share in `sohot.methods.settings`, what
-is about folders, networks and machines in `sohot.runs.config`. The command line, TOML keys, settings objects, the
-parameters of the estimators and docs/options.md are made from these declarations or checked against them.
+Each option is declared once, as a dataclass field: those shared by images and features in `sohot.methods.settings`,
+those of folders, networks and machines in `sohot.runs.config`. The command line, TOML keys, settings objects, estimator
+parameters and docs/options.md are generated from these declarations or checked against them.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from ..functional.plain_checks import check_choice, check_count, check_not_negat
 
 DATA, NETWORK, METHOD, TRAINING, MACHINE, RUN = "Data", "Network", "Method", "Training", "Machine", "Run"
 GROUPS = (DATA, RUN, NETWORK, METHOD, TRAINING, MACHINE)
-"""The headings of options, in the order in which help shows them."""
+"""Headings of options, in the order of the help."""
 
 RENAMED = {
     "rival_weight": "loss_weight",
@@ -25,11 +25,11 @@ RENAMED = {
     "accelerator": "device",
     "workers": "read_threads",
 }
-"""Options by names that they had once."""
+"""Former names of options."""
 
 
 def renamed(name: str, known: Iterable[str]) -> str | None:
-    """Say what an option is called now; None if it never had that name, or is none of the known ones.
+    """Say what a renamed option is called now; None if there is no such former name, or the new one is not known.
 
     >>> renamed("learning_rate", ("lr", "steps"))
     "'learning_rate' is now called 'lr'"
@@ -40,11 +40,11 @@ def renamed(name: str, known: Iterable[str]) -> str | None:
 
 @dataclass(frozen=True)
 class Range:
-    """The values that an option may take.
+    """The values an option may take.
 
     Attributes:
         words: The range in words.
-        check: Raises ValueError or TypeError for a value outside; its second argument names the option.
+        check: Raises ValueError or TypeError for a value out of range; its second argument names the option.
     """
 
     words: str
@@ -52,17 +52,17 @@ class Range:
 
 
 def at_least(lowest: int) -> Range:
-    """Give the range of integers from one on."""
+    """Return the range of integers from `lowest` up."""
     return Range(f"an integer of at least {lowest}", lambda value, name: check_count(value, name, lowest))
 
 
 def one_of(*choices: str) -> Range:
-    """Give the range of a few names."""
+    """Return a range of names."""
     return Range(", ".join(choices), lambda value, name: check_choice(value, choices, name))
 
 
 def each_of(choices: tuple[str, ...]) -> Range:
-    """Give the range of a list of a few names."""
+    """Return a range of lists of names."""
 
     def check(values: Any, name: str) -> None:
         for value in values:
@@ -111,13 +111,13 @@ def option(
     """Declare an option.
 
     Args:
-        default: Its value where it is not given.
-        group: The heading it stands under in the help.
-        help: What it does, in a line.
+        default: Its value if not given.
+        group: Its heading in the help.
+        help: What it does, in one line.
         within: The values it may take; None for any of its type.
         optional: Whether it may be None although that is not the default.
-        shown: How the default reads in the help; None for the value itself, "" for nothing.
-        stored: Whether it belongs to the configuration that is kept with a run.
+        shown: How the help shows the default; None for the value itself, "" for nothing.
+        stored: Whether it is stored with the configuration of a run.
         decides: Whether results depend on it.
     """
     about = {"group": group, "help": help, "within": within, "optional": optional or default is None}
@@ -125,14 +125,14 @@ def option(
 
 
 def redeclared(of: type, name: str, default: Any, help: str | None = None, within: Range | None = None) -> Any:
-    """Declare an inherited option again, with another default, and with another help or range where that differs."""
+    """Redeclare an inherited option with another default and, if given, another help or range."""
     inherited = next(declared for declared in fields(of) if declared.name == name)
     changed = {key: value for key, value in (("help", help), ("within", within)) if value is not None}
     return field(default=default, metadata={**inherited.metadata, **changed})
 
 
 def check_ranges(options: Any, spell: Callable[[str], str] = str) -> None:
-    """Require every option of an object to lie in its range.
+    """Require every option of an object to be in its range.
 
     Args:
         options: An object of a dataclass of options.
@@ -153,7 +153,7 @@ def in_groups(kind: type) -> list["Field[Any]"]:
 
 
 def flag(name: str) -> str:
-    """Spell a field as an option of the command line.
+    """Spell a field as a command-line option.
 
     >>> flag("source_shots")
     '--source-shots'
@@ -162,7 +162,7 @@ def flag(name: str) -> str:
 
 
 def kinds_of(hint: Any) -> list[Any]:
-    """List the types that a field may have, without None.
+    """List the types a field may have, without None.
 
     >>> kinds_of(float | tuple[float, ...] | None)
     [<class 'float'>, tuple[float, ...]]
@@ -172,7 +172,7 @@ def kinds_of(hint: Any) -> list[Any]:
 
 
 def convert(one: "Field[Any]", hint: Any, value: Any) -> Any:
-    """Bring a value from the command line or a TOML file to the type of its field.
+    """Convert a value from the command line or a TOML file to the type of its field.
 
     Args:
         one: The field.
@@ -180,7 +180,7 @@ def convert(one: "Field[Any]", hint: Any, value: Any) -> Any:
         value: The value; text with commas stands for a list.
 
     Raises:
-        ValueError: The value cannot be of that type; the sentence names the option.
+        ValueError: The value does not convert to that type; the message names the option.
     """
     kinds = kinds_of(hint)
     if value is None and NoneType in get_args(hint):
@@ -220,7 +220,7 @@ def _text(value: Any) -> str:
 
 def _path(value: Any) -> Path:
     path = Path(value)
-    str(path).encode()  # a name that is not UTF-8 could not be stored with the run; UnicodeEncodeError is a ValueError
+    str(path).encode()  # only UTF-8 names can be stored with the run; UnicodeEncodeError is a ValueError
     return path
 
 
@@ -247,9 +247,9 @@ _IN_WORDS = {
     int: "an integer",
     float: "a number",
     bool: "true or false",
-    str: "a text",
-    Path: "a path in UTF-8",
-    tuple[int, ...]: "integers with commas between",
-    tuple[float, ...]: "numbers with commas between",
-    tuple[str, ...]: "words with commas between",
+    str: "text",
+    Path: "a UTF-8 path",
+    tuple[int, ...]: "comma-separated integers",
+    tuple[float, ...]: "comma-separated numbers",
+    tuple[str, ...]: "comma-separated words",
 }

@@ -1,7 +1,7 @@
-"""One record for each method: the domains it learns from, its loss, the options it looks at, what it is called.
+"""One record per method: its name, the domains it learns from, its loss and the options it uses.
 
 A new loss between the domains needs a file in `sohot.losses`, its import there, a record here, and a line in
-docs/methods.md. Nothing else names it.
+docs/methods.md, and nothing else.
 """
 
 from collections.abc import Mapping
@@ -20,22 +20,22 @@ class Method:
     """What a method trains on and what it aligns.
 
     Attributes:
-        name: Its name in one spelling: lower case, orders ascending, zeta last.
-        label: What it does, in the few words that a table has room for.
-        sentence: What it does, for a report: it continues "It was …".
+        name: Its normalized name: lower case, orders ascending, zeta last.
+        label: What it does, in the few words that fit in a table.
+        sentence: What it does, for a report: completes "It was …".
         uses_source: Whether the classifier learns from the source.
         uses_target: Whether the classifier learns from the target.
-        orders: Orders of the scatters that are aligned; empty if none are.
-        scope: Whose means (and scatters) are aligned: "class" for each class, "marginal" for whole domains, None for
-            nobody's.
-        class_weights: "learned" where ζ is learned, else None.
-        loss: Another loss between the domains, as "module:Class" below `sohot.losses`; None without one.
-        loss_weight: Weight of that loss, the one of its paper where the paper gives one.
-        pairs: Which pairs of rows that loss measures: "cross" (a source row and a target row), "all" or "none".
-        looks_at: The options of aligning and of losses that it looks at.
-        start_pull: How strongly weights are held at where they started, unless `l2_sp` says otherwise.
-        head_first: Share of the steps in which the classifier learns alone, unless `head_first` says otherwise.
-        search: Values of its own options to choose among; None stands for its usual value.
+        orders: Orders of the aligned scatters; empty if it aligns none.
+        scope: Which means (and scatters) it aligns: "class" for each class, "marginal" for whole domains, None for
+            neither.
+        class_weights: "learned" if ζ is learned, else None.
+        loss: Another loss between the domains, as "module:Class" in `sohot.losses`; None without one.
+        loss_weight: Weight of that loss, from its paper if the paper gives one.
+        pairs: Which pairs of rows that loss compares: "cross" (a source row and a target row), "all" or "none".
+        looks_at: The options of alignment and losses that it uses.
+        start_pull: How strongly weights are pulled toward their initial values, unless `l2_sp` overrides it.
+        head_first: Share of the steps that train only the classifier, unless the option `head_first` overrides it.
+        search: Values of its own options to choose from; None stands for the usual value.
     """
 
     name: str
@@ -66,14 +66,14 @@ class Method:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it trains a classifier and does nothing else."""
+        """Whether it only trains a classifier."""
         return self.scope is None and self.loss is None and not (self.start_pull or self.head_first)
 
     def ignored(self, *, on_features: bool = False) -> tuple[str, ...]:
-        """Name the options of methods that this one does not look at.
+        """Name the method options that this one ignores.
 
         Args:
-            on_features: Whether it trains on features, where streams and heads are options of the method too.
+            on_features: Whether it trains on features, where streams and heads are method options too.
         """
         of_domains = (*TWO_STREAMS, *TWO_DOMAINS) if on_features else TWO_DOMAINS
         return (
@@ -85,7 +85,7 @@ class Method:
 def _other_loss(
     name: str, home: str, weight: float, options: tuple[str, ...], label: str, sentence: str, pairs: str = "cross"
 ) -> Method:
-    """Write the record of a loss of another paper; how it weighs is what it chooses."""
+    """Build the record of a loss from another paper, with a search over its weight."""
     return Method(
         name,
         label,
@@ -99,25 +99,25 @@ def _other_loss(
 
 
 PAPER_RECORDS = (
-    Method("s", "source alone", "trained on the source alone", uses_target=False),
-    Method("t", "target alone", "trained on the few target labels alone", uses_source=False),
-    Method("s+t", "both, no alignment", "trained on both domains, nothing aligned"),
+    Method("s", "source only", "trained on the source only", uses_target=False),
+    Method("t", "target only", "trained on the few target labels only", uses_source=False),
+    Method("s+t", "both, no alignment", "trained on both domains without alignment"),
     Method(
         "m",
         "both, whole domains aligned",
-        "trained on both domains, the domains as a whole aligned",
+        "trained on both domains, with whole domains aligned",
         orders=(2,),
         scope="marginal",
         looks_at=SCATTERS,
     ),
 )
-"""The methods of the paper's tables, without those that `scatter_method` writes."""
+"""The methods of the paper's tables, except those that `scatter_method` builds."""
 
 OTHER_RECORDS = (
     Method(
         "means",
         "both, class means aligned",
-        "trained on both domains, class means alone aligned",
+        "trained on both domains, with only class means aligned",
         scope="class",
         looks_at=("sigma2", "estimator", "feature_scale"),
         search={"sigma2": _STRENGTHS},
@@ -128,7 +128,7 @@ OTHER_RECORDS = (
         0.1,
         ("feature_scale",),
         "both, class spread penalised",
-        "the spread of each class penalised, nothing aligned",
+        "with the spread of each class penalised and no alignment",
         pairs="none",
     ),
     _other_loss(
@@ -136,7 +136,7 @@ OTHER_RECORDS = (
         "ContrastiveSemanticAlignment",
         1 / 3,
         ("margin", "feature_scale"),
-        "both, pairs near or apart",
+        "both, pairs pulled and pushed",
         "with the contrastive loss of CCSA",
     ),
     _other_loss(
@@ -159,8 +159,8 @@ OTHER_RECORDS = (
     ),
     Method(
         "l2-sp",
-        "both, held at first weights",
-        "trained on both domains, weights held near where they started (L2-SP)",
+        "both, near initial weights",
+        "trained on both domains, with weights kept near their initial values (L2-SP)",
         start_pull=0.01,
         search={"l2_sp": (1e-3, None, 0.1)},
     ),
@@ -172,7 +172,7 @@ OTHER_RECORDS = (
         search={"head_first": (0.25, None, 0.75)},
     ),
 )
-"""Other methods: a part of the alignment by itself, losses of other papers, ways of careful training."""
+"""Other methods: parts of the alignment, losses from other papers, and careful fine-tuning."""
 
 RECORDS = {record.name: record for record in (*PAPER_RECORDS, *OTHER_RECORDS)}
 
@@ -181,7 +181,7 @@ ORDER_NAMES = {"so": 2, "to": 3, "fo": 4}
 
 
 def scatter_method(names: list[str], zeta: bool) -> Method:
-    """Write the record of a sum of orders.
+    """Build the record of a sum of orders.
 
     Args:
         names: `so`, `to`, `fo`, in ascending order.
@@ -209,4 +209,4 @@ def scatter_method(names: list[str], zeta: bool) -> Method:
 METHOD_OPTIONS = tuple(
     dict.fromkeys([*SCATTERS, *(name for record in OTHER_RECORDS for name in record.looks_at), *ZETA])
 )
-"""Options that some methods look at and others do not."""
+"""Options that only some methods use."""

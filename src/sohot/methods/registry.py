@@ -21,7 +21,7 @@ def method(name: str, orders: Sequence[int] | None = None) -> Method:
     Args:
         name: One of `METHOD_NAMES` and `OTHER_NAMES`, or another sum of `so`, `to` and `fo`, with or without `zeta`;
             docs/methods.md describes them.
-        orders: Orders to align in place of those in the name, for methods that align scatters.
+        orders: Orders to align instead of those in the name, for methods that align scatters.
 
     Returns:
         The method.
@@ -47,7 +47,7 @@ def method(name: str, orders: Sequence[int] | None = None) -> Method:
         return record
     if not record.aligns:
         raise ValueError(
-            f"orders={tuple(orders)} needs a method that aligns scatters, such as 'so', and {record.name!r} does not"
+            f"orders={tuple(orders)} needs a method that aligns scatters, such as 'so'; {record.name!r} does not"
         )
     return replace(record, orders=check_orders(orders))
 
@@ -62,7 +62,7 @@ def _sum_of_orders(terms: list[str]) -> Method | None:
 
 
 def default_loss_weight(name: str) -> float:
-    """Give the weight of a method's loss, that of its paper where the paper gives one.
+    """Return the weight of a method's loss, from its paper if the paper gives one.
 
     >>> default_loss_weight("dage")
     1.0
@@ -71,7 +71,7 @@ def default_loss_weight(name: str) -> float:
 
 
 def method_that_looks_at(option: str) -> str:
-    """Name a method that an option is for.
+    """Name a method that uses an option.
 
     >>> method_that_looks_at("sigma1"), method_that_looks_at("temperature")
     ('so', 'supcon')
@@ -85,8 +85,7 @@ def methods_help() -> str:
     plain = "; ".join(f"{name}: {method(name).label}" for name in listed)
     other = "; ".join(f"{record.name}: {record.label}" for record in OTHER_RECORDS)
     return (
-        f"{plain}; also sums of orders (so+to), and +zeta to learn a weight for each class. Other methods: {other}. "
-        "paper: so with the paper's settings, as far as they are published (its sigmas fit raw features of norm about "
-        "40, as fc7 of AlexNet gives). auto: the best of a short list, chosen by labelled target images that are held "
-        "out in turn."
+        f"{plain}; sums of orders (so+to); +zeta learns a weight for each class. Other methods: {other}. "
+        "paper: so with the paper's published settings (its sigmas suit raw features of norm about 40, such as fc7 of "
+        "AlexNet). auto: the best of a short list, chosen by cross-validation on the labelled target images."
     )

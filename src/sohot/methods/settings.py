@@ -1,6 +1,6 @@
-"""Every number that shapes a training, in frozen objects that fit into JSON: on images, and on features.
+"""All settings of training on images and on features, as frozen objects that convert to JSON.
 
-The classes here and `sohot.runs.RunConfig` are the table of options: a field is declared once, for all who take it.
+The classes here and `sohot.runs.RunConfig` are the single table of options: each field is declared once.
 """
 
 from collections.abc import Mapping
@@ -42,81 +42,81 @@ Kind = TypeVar("Kind", bound="Settings")
 
 @dataclass(frozen=True)
 class MethodOptions:
-    """Options of methods and of training that images and features share."""
+    """Method and training options shared by images and features."""
 
     method: str = option("means", METHOD, methods_help())
-    orders: tuple[int, ...] | None = option(None, METHOD, "Orders to align in place of the method's, as 2,3.")
+    orders: tuple[int, ...] | None = option(None, METHOD, "Orders to align instead of the method's own, e.g. 2,3.")
     sigma1: float | tuple[float, ...] = option(0.1, METHOD, "Weight of the scatters, or one per order.", NOT_NEGATIVE)
     sigma2: float = option(0.1, METHOD, "Weight of the means.", NOT_NEGATIVE)
-    alpha1: float = option(0.1, METHOD, "How strongly ζ of the scatters is held at 1.", NOT_NEGATIVE)
-    alpha2: float = option(0.1, METHOD, "How strongly ζ̄ of the means is held at 1.", NOT_NEGATIVE)
+    alpha1: float = option(0.1, METHOD, "How strongly ζ of the scatters is pulled to 1.", NOT_NEGATIVE)
+    alpha2: float = option(0.1, METHOD, "How strongly ζ̄ of the means is pulled to 1.", NOT_NEGATIVE)
     estimator: str = option("plugin", METHOD, "plugin (the paper) or unbiased.", one_of(*ESTIMATORS))
     feature_scale: str = option("initial", METHOD, "initial, none (the paper) or unit.", one_of(*FEATURE_SCALES))
     loss_weight: float | None = option(
-        None, METHOD, "Weight of the loss of another paper's method.", NOT_NEGATIVE, shown="its paper's"
+        None, METHOD, "Loss weight of a method from another paper.", NOT_NEGATIVE, shown="its paper's"
     )
     margin: float = option(1.0, METHOD, "Margin of losses that push classes apart.", NOT_NEGATIVE)
     temperature: float = option(0.1, METHOD, "Temperature of contrastive losses.", ABOVE_ZERO)
     l2_sp: float | None = option(
         None,
         METHOD,
-        "Hold weights below the classifier at where they started, this strongly, in place of weight decay.",
+        "Pull the weights below the classifier toward their initial values, this strongly, instead of weight decay.",
         NOT_NEGATIVE,
         shown="l2-sp: 0.01",
     )
     head_first: float | None = option(
-        None, METHOD, "Share of the steps in which the classifier learns alone.", SHARE, shown="lp-ft: 0.5"
+        None, METHOD, "Share of the steps that train only the classifier, first.", SHARE, shown="lp-ft: 0.5"
     )
     target_weight: float | None = option(
-        None, METHOD, "Share of the target in the cross-entropy.", SHARE, shown="by the number of rows"
+        None, METHOD, "Share of the target in the cross-entropy.", SHARE, shown="by number of rows"
     )
     head_decay: float = option(2.5e-4, METHOD, "λ of λ‖W‖² on the classifier.", NOT_NEGATIVE)
     coupling: float = option(1e-3, METHOD, "β' of β'‖W−W*‖² for coupled classifiers.", NOT_NEGATIVE)
 
     optimizer: str = option("sgd", TRAINING, "sgd or adamw.", one_of(*OPTIMIZERS))
-    lr: float = option(0.003, TRAINING, "Highest learning rate of the layers below the classifier.", ABOVE_ZERO)
-    head_factor: float = option(10.0, TRAINING, "The classifier learns this many times faster.", ABOVE_ZERO)
-    zeta_lr: float = option(0.01, TRAINING, "Highest learning rate of ζ.", NOT_NEGATIVE)
+    lr: float = option(0.003, TRAINING, "Peak learning rate of the layers below the classifier.", ABOVE_ZERO)
+    head_factor: float = option(10.0, TRAINING, "Learning rate of the classifier, as a multiple of --lr.", ABOVE_ZERO)
+    zeta_lr: float = option(0.01, TRAINING, "Peak learning rate of ζ.", NOT_NEGATIVE)
     momentum: float = option(0.9, TRAINING, "Momentum of sgd.", SHARE)
     weight_decay: float = option(5e-4, TRAINING, "Weight decay of the layers below the classifier.", NOT_NEGATIVE)
     schedule: str = option("one-cycle", TRAINING, "one-cycle, cosine or constant.", one_of(*SCHEDULES))
-    warmup: float = option(0.3, TRAINING, "Share of the steps in which the learning rate rises.", SHARE)
-    seed: int = option(0, TRAINING, "Seed of everything random, the choice of shots included.", at_least(0))
+    warmup: float = option(0.3, TRAINING, "Share of the steps over which the learning rate rises.", SHARE)
+    seed: int = option(0, TRAINING, "Random seed, also for the choice of shots.", at_least(0))
 
 
 @dataclass(frozen=True)
 class ImageOptions(MethodOptions):
     """Options of training on images."""
 
-    clip_norm: float | None = option(None, TRAINING, "Longest gradient.", ABOVE_ZERO)
-    divergence_factor: float = option(100.0, TRAINING, "Stop at this many times the first loss (or 1).", ABOVE_ZERO)
+    clip_norm: float | None = option(None, TRAINING, "Largest gradient norm; longer gradients are clipped.", ABOVE_ZERO)
+    divergence_factor: float = option(100.0, TRAINING, "Stop above this many times the first loss (or 1).", ABOVE_ZERO)
     device: str = option("auto", MACHINE, "auto, cpu, cuda or mps.", one_of(*DEVICES))
     devices: int = option(
         1,
         MACHINE,
-        "Devices of this machine that share each batch; the result is that of one.",
+        "Devices of this machine that share each batch; the result is the same as on one.",
         at_least(1),
         decides=False,
     )
     num_nodes: int = option(1, MACHINE, "Machines that share each batch.", at_least(1), decides=False)
     strategy: str = option(
-        "auto", MACHINE, "How several devices train together: auto or ddp.", one_of(*STRATEGIES), decides=False
+        "auto", MACHINE, "Strategy for several devices: auto or ddp.", one_of(*STRATEGIES), decides=False
     )
     precision: str = option(
         "32-true",
         MACHINE,
-        "32-true, bf16-mixed, 16-mixed or 64-true; losses in float32 or better.",
+        "32-true, bf16-mixed, 16-mixed or 64-true; losses use float32 or better.",
         one_of(*PRECISIONS),
     )
     compile: bool = option(
         False, MACHINE, "Compile the network: slower to start, faster to train on a GPU.", SWITCH, decides=False
     )
     checkpoint_every: int = option(50, MACHINE, "Steps between checkpoints.", at_least(1), decides=False)
-    keep_checkpoints: int = option(2, MACHINE, "How many checkpoints stay.", at_least(1), decides=False)
+    keep_checkpoints: int = option(2, MACHINE, "Number of checkpoints to keep.", at_least(1), decides=False)
     loggers: tuple[str, ...] | None = option(
         None,
         MACHINE,
-        "Logs beside log.csv: tensorboard, wandb, mlflow, or none.",
+        "Loggers besides log.csv: tensorboard, wandb, mlflow or none.",
         each_of(LOGGERS),
         shown="tensorboard, if installed",
         decides=False,
@@ -125,14 +125,14 @@ class ImageOptions(MethodOptions):
 
 @dataclass(frozen=True)
 class HeadOptions:
-    """Options of networks that images and features share."""
+    """Network options shared by images and features."""
 
-    heads: str = option("shared", NETWORK, "One classifier (shared) or one each (coupled).", one_of(*HEADS))
-    norm_bound: float | None = option(None, NETWORK, "Bound τ on the squared norm of features.", ABOVE_ZERO)
+    heads: str = option("shared", NETWORK, "One classifier (shared) or one per domain (coupled).", one_of(*HEADS))
+    norm_bound: float | None = option(None, NETWORK, "Bound τ on the squared norm of the features.", ABOVE_ZERO)
 
 
 class Stage(NamedTuple):
-    """Where a step lies. Where the classifier learns alone first, each of the two parts has a schedule of its own."""
+    """Position of a step. If the classifier trains alone first, each of the two parts has its own schedule."""
 
     head_alone: bool
     place: int  # within the part, from 0
@@ -141,9 +141,9 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings(MethodOptions):
-    """What `FitSettings` and `HeadSettings` share: checks, JSON, and what None means."""
+    """What `FitSettings` and `HeadSettings` share: checks, JSON, and the meaning of None."""
 
-    steps: int = option(100, TRAINING, "Steps to train.", at_least(1))
+    steps: int = option(100, TRAINING, "Number of training steps.", at_least(1))
 
     def __post_init__(self) -> None:
         for name in _LISTS:  # JSON and TOML give lists
@@ -158,7 +158,7 @@ class Settings(MethodOptions):
             )
 
     def resolved_method(self) -> Method:
-        """Look up the method, with `orders` in place of its own where given."""
+        """Look up the method; `orders`, if given, replaces its own."""
         return method(self.method, self.orders)
 
     def sigmas(self) -> tuple[float, ...]:
@@ -167,20 +167,20 @@ class Settings(MethodOptions):
         return self.sigma1 if isinstance(self.sigma1, tuple) else (float(self.sigma1),) * count
 
     def used_loss_weight(self) -> float:
-        """Weight of the loss of another paper; 0 for a method that has none."""
+        """Weight of a loss from another paper; 0 for a method without one."""
         usual = self.resolved_method().loss_weight
         return self.loss_weight if usual and self.loss_weight is not None else usual
 
     def start_pull(self) -> float:
-        """How strongly the weights below the classifier are held at where they started."""
+        """How strongly the weights below the classifier are pulled toward their initial values."""
         return self.resolved_method().start_pull if self.l2_sp is None else self.l2_sp
 
     def share_of_head(self) -> float:
-        """Share of the steps in which the classifier learns alone."""
+        """Share of the steps that train only the classifier."""
         return self.resolved_method().head_first if self.head_first is None else self.head_first
 
     def steps_of_head(self) -> int:
-        """How many of the first steps train the classifier alone.
+        """How many of the first steps train only the classifier.
 
         >>> FitSettings(method="lp-ft", steps=100).steps_of_head()
         50
@@ -188,7 +188,7 @@ class Settings(MethodOptions):
         return round(self.share_of_head() * self.steps)
 
     def stage(self, step: int) -> Stage:
-        """Tell where a step lies, counted from 0.
+        """Locate a step, counted from 0.
 
         >>> FitSettings(method="lp-ft", steps=100).stage(60)
         Stage(head_alone=False, place=10, length=50)
@@ -202,7 +202,7 @@ class Settings(MethodOptions):
 
     @classmethod
     def from_json(cls: type[Kind], values: Mapping[str, Any]) -> Kind:
-        """Build settings from what `as_json` gave, or from a part of it.
+        """Build settings from the output of `as_json`, or from part of it.
 
         >>> FitSettings.from_json({"method": "so", "orders": [2, 3]}).orders
         (2, 3)
@@ -210,14 +210,14 @@ class Settings(MethodOptions):
         known = [declared.name for declared in fields(cls)]
         if unknown := sorted(set(values) - set(known)):
             hints = [hint for name in unknown if (hint := renamed(name, known))]
-            listed = "; ".join(hints) or f"known are {', '.join(sorted(known))}"
-            raise ValueError(f"settings do not know {', '.join(map(repr, unknown))}; {listed}")
+            listed = "; ".join(hints) or f"known settings: {', '.join(sorted(known))}"
+            raise ValueError(f"unknown settings: {', '.join(map(repr, unknown))}; {listed}")
         return cls(**values)
 
 
 @dataclass(frozen=True)
 class FitSettings(ImageOptions, Settings):
-    """Settings of one training on images: the options of `sohot fit` of the same names, and `from_trunk`.
+    """Settings of one training on images: the `sohot fit` options of the same names, and `from_trunk`.
 
     Attributes:
         from_trunk: The inputs are outputs of the frozen trunk, not images.
@@ -237,7 +237,7 @@ class FitSettings(ImageOptions, Settings):
         super().__post_init__()
 
     def decisive(self) -> dict[str, Any]:
-        """Return the settings that decide the result: all but how often to save, where to log, on how many devices."""
+        """Return the settings that affect the result: all but checkpointing, logging and the number of devices."""
         kept = [declared.name for declared in fields(self) if declared.metadata.get("decides", True)]
         values = self.as_json()
         return {name: values[name] for name in kept}
@@ -245,9 +245,9 @@ class FitSettings(ImageOptions, Settings):
 
 @dataclass(frozen=True)
 class HeadSettings(HeadOptions, Settings):
-    """Settings of one training on features: the options of `sohot fit-features` of the same names.
+    """Settings of one training on features: the `sohot fit-features` options of the same names.
 
-    The features are centred, brought to their first principal axes and divided by one constant, so that a coordinate
+    Features are centred, projected on their first principal axes and divided by one constant, so that a coordinate
     has a mean square of 1 over the training rows; σ, λ and τ are in this unit.
 
     Example:
@@ -257,21 +257,21 @@ class HeadSettings(HeadOptions, Settings):
 
     method: str = redeclared(MethodOptions, "method", "so")
     streams: str = option(
-        "shared", NETWORK, "One network for both domains (shared), or one each (separate).", one_of(*STREAMS)
+        "shared", NETWORK, "One network for both domains (shared) or one each (separate).", one_of(*STREAMS)
     )
     hidden: int | None = option(None, NETWORK, "Size of a hidden layer; without it the network is linear.", at_least(1))
     components: int | None = option(
         128,
         NETWORK,
-        "Principal axes of the training rows that are kept; None for all features.",
+        "Number of principal axes of the training rows to keep; None for all features.",
         at_least(1),
         optional=True,
     )
     head_decay: float = redeclared(MethodOptions, "head_decay", 5e-3)
     optimizer: str = redeclared(MethodOptions, "optimizer", "adamw")
-    lr: float = redeclared(MethodOptions, "lr", 1e-3, "Highest learning rate of the network.")
+    lr: float = redeclared(MethodOptions, "lr", 1e-3, "Peak learning rate of the network.")
     weight_decay: float = redeclared(
-        MethodOptions, "weight_decay", 0.0, "Weight decay of the network, which pulls it back to the features as given."
+        MethodOptions, "weight_decay", 0.0, "Weight decay of the network, which pulls it back to the input features."
     )
-    steps: int = redeclared(Settings, "steps", 200, "Full-batch steps to train.")
-    seed: int = redeclared(MethodOptions, "seed", 0, "Seed of the hidden layer's first weights, and of the shots.")
+    steps: int = redeclared(Settings, "steps", 200, "Number of full-batch training steps.")
+    seed: int = redeclared(MethodOptions, "seed", 0, "Seed of the hidden layer's initial weights and of the shots.")

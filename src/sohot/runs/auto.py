@@ -1,4 +1,4 @@
-"""`--method auto` without torch: what it chooses among, and the file that keeps what has been tried."""
+"""`--method auto` without torch: its candidates, and the file that records what was tried."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -15,14 +15,14 @@ from ..training.run_files import differences
 from .config import RunConfig
 
 AUTO = "auto"
-"""The method that stands for choosing one of `AUTO_CANDIDATES`."""
+"""The method name that asks to choose one of `AUTO_CANDIDATES`."""
 SELECTION = "selection.json"
-"""The file in a run's folder; a killed selection goes on where it says."""
+"""The file in a run's folder from which a killed selection continues."""
 _FORMAT = 1
 
 
 def is_auto(config: RunConfig) -> bool:
-    """Tell whether a configuration leaves the choice of the method to us.
+    """Tell whether a configuration asks for an automatic choice of the method.
 
     >>> is_auto(RunConfig(method="AUTO")), is_auto(RunConfig())
     (True, False)
@@ -31,18 +31,18 @@ def is_auto(config: RunConfig) -> bool:
 
 
 def auto_candidates(config: RunConfig, given: Collection[str] | None = None) -> list[Candidate[RunConfig]]:
-    """Spell the candidates out.
+    """List the candidates.
 
     Args:
         config: What all of them share.
-        given: Names of the options that were given and win over the candidates' own; None for those that differ from
+        given: Names of the options that were given and override the candidates' own; None for those that differ from
             the defaults.
 
     Returns:
-        The candidates; of two whose configurations come out equal the first alone.
+        The candidates; of two with equal configurations only the first.
 
     Raises:
-        ValueError: An option cannot be had with one of the candidates.
+        ValueError: An option does not work with one of the candidates.
 
     Example:
         >>> [one.name for one in auto_candidates(RunConfig(method="auto"))]
@@ -59,25 +59,25 @@ def auto_candidates(config: RunConfig, given: Collection[str] | None = None) -> 
 
 
 def _fitting(config: RunConfig) -> RunConfig:
-    """Take away what speaks of orders from a method that aligns none: it is meant for the others."""
+    """Drop options about orders from a method that aligns none: they are meant for the others."""
     if not replace(config, orders=None, sigma1=RunConfig.sigma1).settings().resolved_method().aligns:
         several = isinstance(config.sigma1, tuple)
         config = replace(config, orders=None, sigma1=RunConfig.sigma1 if several else config.sigma1)
-    config.settings()  # says what is wrong before there is any work
+    config.settings()  # reports errors before any work
     return config
 
 
 class SelectionFile:
-    """The scores of a selection, each kept as soon as it is known.
+    """The scores of a selection, each saved as soon as it is known.
 
     Args:
         out: The run's folder.
-        identity: What makes the selection this one, as it fits into JSON. Scores of another one are not used.
-        asked: The options that were given, as TOML holds them.
-        resume: Refuse a folder that holds another selection, in place of beginning anew.
+        identity: What identifies the selection, as JSON values. Scores of another one are not used.
+        asked: The options that were given, as TOML values.
+        resume: Refuse a folder that holds another selection, instead of starting over.
 
     Raises:
-        ChangedRun: The folder holds another selection, and this one is to be gone on with.
+        ChangedRun: The folder holds another selection, and this one is to be resumed.
         ValueError: The file is damaged.
     """
 
@@ -95,33 +95,33 @@ class SelectionFile:
         return len(self._content["scores"])
 
     def score(self, candidate: str, fold: int) -> FoldScore | None:
-        """Give the score of a candidate on a fold; None if it is not known yet."""
+        """Return the score of a candidate on a fold; None if not known yet."""
         for one in self._content["scores"]:
             if (one["candidate"], one["fold"]) == (candidate, fold):
                 return FoldScore(one["right"], one["images"], one["failure"])
         return None
 
     def add(self, candidate: str, fold: int, score: FoldScore) -> None:
-        """Keep a score."""
+        """Save a score."""
         place = {"candidate": candidate, "fold": fold}
         self._content["scores"].append({**place, "right": score.right, "images": score.held, "failure": score.failure})
         self.write()
 
     def finish(self, choice: Choice) -> None:
-        """Keep the outcome."""
+        """Save the outcome."""
         self._content["choice"] = choice.as_json()
         self.write()
 
     def write(self) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file atomically."""
         write_json(self.file, self._content)
 
 
 def read_selection(out: Path) -> dict[str, Any] | None:
-    """Read what a run's folder holds of a selection; None if there is nothing.
+    """Read the selection in a run's folder; None if there is none.
 
     Raises:
-        ValueError: The file is damaged, or of another version.
+        ValueError: The file is damaged or from another version.
     """
     file = out / SELECTION
     if not file.is_file():
@@ -132,23 +132,23 @@ def read_selection(out: Path) -> dict[str, Any] | None:
     except (ValueError, KeyError, TypeError):
         known = False
     if not known:
-        raise ValueError(f"{file} is damaged or of another version: remove it to choose anew")
+        raise ValueError(f"{file} is damaged or from another version: remove it to choose again")
     return content
 
 
 def read_asked(out: Path) -> dict[str, Any] | None:
-    """Read the options that a selection was asked for with; None if there was none."""
+    """Read the options with which a selection was requested; None if there was none."""
     content = read_selection(out)
     return None if content is None else dict(content["asked"])
 
 
 def recall_choice(out: Path, data: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Give the outcome of the selection that has led to a run; None if the run does not come from one.
+    """Return the outcome of the selection that led to a run; None if the run does not come from one.
 
     Args:
         out: The run's folder.
-        data: What `describe_data` says of its images.
-        options: The run's options that shape its result.
+        data: The description of its images from `describe_data`.
+        options: The run's options that affect its result.
     """
     content = read_selection(out)
     choice: dict[str, Any] | None = None if content is None else content["choice"]

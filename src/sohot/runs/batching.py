@@ -1,4 +1,4 @@
-"""How many images of each class a batch shows, where nobody has said."""
+"""Default numbers of images per class in a batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from ..data.labelled import LabelledImages
 from .config import RunConfig
 
 LEAST = 4
-"""A batch shows fewer classes before it shows fewer images than this of a class and domain: scatters need some."""
+"""Minimum number of images per class and domain; if they do not fit, a batch shows fewer classes."""
 
 
 @dataclass(frozen=True)
 class BatchShape:
-    """Classes in a batch and images of each of them; None means all."""
+    """Classes in a batch and images per class; None means all."""
 
     classes: int | None
     source: int | None
@@ -26,13 +26,13 @@ class BatchShape:
 def shape_batches(source_counts: Sequence[int], target_counts: Sequence[int], rows: int) -> BatchShape:
     """Choose a batch of at most `rows` images.
 
-    The whole training set where it fits. Otherwise all classes, so that the classifier sees them against each other,
+    The whole training set if it fits. Otherwise all classes, so that the classifier sees them against each other,
     with all target images (they are few) and as many source images as fit; if that is under 4, fewer classes.
 
     Args:
         source_counts: Source images of each class.
         target_counts: Target images of each class.
-        rows: Most images in a batch; 0 for no limit.
+        rows: Maximum number of images in a batch; 0 for no limit.
 
     Example:
         >>> shape_batches([20] * 31, [3] * 31, rows=256)
@@ -57,7 +57,7 @@ def shape_batches(source_counts: Sequence[int], target_counts: Sequence[int], ro
 
 
 def make_batches(config: RunConfig, source: LabelledImages | None, target: LabelledImages | None) -> BalancedBatches:
-    """Give the batches of a run: what the configuration says, and what suits for the rest."""
+    """Make the batches of a run from the configuration, with suitable values for what it leaves open."""
     num_classes = max(len(images.classes) for images in (source, target) if images is not None)
     none = [0] * num_classes
     chosen = shape_batches(

@@ -21,34 +21,34 @@ OPTIONS = (
     *("backbone", "tap", "dropout", "image_size", "channels", "source_backbone", "source_tap", "source_channels"),
     *("streams", "heads", "trains", "batch_norm", "norm_bound", "projection"),
 )
-"""Options that decide the network but for its weights."""
+"""Options that decide the network, except its weights."""
 
 START = ("weights", "source_weights", "from_scratch")
-"""Options that decide the weights it starts from."""
+"""Options that decide its initial weights."""
 
 
 def build_model(config: RunConfig, num_classes: int) -> TwoStreams:
-    """Build the two streams with the weights they start from; the same seed gives the same ones.
+    """Build the two streams with their initial weights; the same seed gives the same weights.
 
-    The channels of a pixel lie side by side: on a CPU the narrow convolutions then run up to twice as fast.
+    They use the channels-last memory format: on a CPU narrow convolutions then run up to twice as fast.
     """
     with reproducible(config.seed, "cpu"):
         model = _streams(config, num_classes, trained=not config.from_scratch)
-    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # which torch's stubs lack
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # missing in torch's stubs
     return model
 
 
 def describe_model(config: RunConfig, model: TwoStreams) -> dict[str, Any]:
-    """Describe a network as it fits into JSON, for `rebuild_model`."""
+    """Describe a network as JSON values, for `rebuild_model`."""
     stored = config.stored()
     values = {name: stored.get(name) for name in (*OPTIONS, *START)}
     return {**values, "streams": model.streams, "trains": model.trains, "input": asdict(model.inputs["target"])}
 
 
 def rebuild_model(description: Mapping[str, Any], num_classes: int) -> TwoStreams:
-    """Build the network that was described, with no weights of worth: a checkpoint brings them.
+    """Build a described network with placeholder weights, to be replaced by those of a checkpoint.
 
-    Neither a network connection nor the file of the first weights is needed; a network of one's own needs its file.
+    This needs neither a network connection nor the file of initial weights; a user's own network needs its file.
     """
     config = RunConfig.from_values({name: description[name] for name in OPTIONS if description.get(name) is not None})
     with reproducible(0, "cpu"):
@@ -85,7 +85,7 @@ def _backbone(
     config: RunConfig, name: str, weights: Path | None, tap: str | None, channels: int, trained: bool
 ) -> Backbone:
     if not trained and is_own(name) and not config.from_scratch:
-        trained = not _can_start_untrained(name)  # when rebuilt: what it starts from is replaced
+        trained = not _can_start_untrained(name)  # when rebuilt: a checkpoint replaces the initial weights
     return create_backbone(
         name,
         weights=weights,

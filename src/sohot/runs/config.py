@@ -1,4 +1,4 @@
-"""Every option of a run, in one frozen object: the command line and the TOML file both fill it."""
+"""All options of a run in one frozen object, filled by the command line and the TOML file."""
 
 # ruff: noqa: RUF009 - `option` gives a field
 from collections.abc import Mapping
@@ -34,38 +34,38 @@ CACHES = ("memory", "device", "disk", "off")
 
 @dataclass(frozen=True)
 class RunConfig(ImageOptions, HeadOptions):
-    """Options of `sohot fit`; each is an option of the command line and a key of the TOML file (`source-shots` too)."""
+    """Options of `sohot fit`: each is a command-line option and a TOML key (`source_shots` or `source-shots`)."""
 
     source: Path | None = option(None, DATA, "Folder of source images, one folder per class.")
     target: Path | None = option(None, DATA, "Folder of target images, one folder per class.")
-    target_test: Path | None = option(None, DATA, "Folder of target images to test on; --target then trains whole.")
+    target_test: Path | None = option(None, DATA, "Folder of target images to test on; all of --target then trains.")
     shots: int | None = option(
-        None, DATA, "Train on this many random target images per class, test on the rest.", at_least(1)
+        None, DATA, "Train on this many random target images per class; test on the rest.", at_least(1)
     )
     source_shots: int | None = option(
         None, DATA, "Train on at most this many random source images per class.", at_least(1)
     )
     leave_out: bool = option(False, DATA, "Leave out classes that only one domain has.")
-    augment: bool = option(False, DATA, "Crop and mirror training images at random (the trunk is not cached then).")
+    augment: bool = option(False, DATA, "Randomly crop and mirror training images (disables the trunk cache).")
 
-    out: Path | None = option(None, RUN, "Folder of the run: checkpoints, logs, configuration, report.", stored=False)
-    resume: bool = option(False, RUN, "Continue the run in --out, with its own configuration.", stored=False)
-    quiet: bool = option(False, RUN, "No progress, results alone.", stored=False)
+    out: Path | None = option(None, RUN, "Folder for the run: checkpoints, logs, configuration, report.", stored=False)
+    resume: bool = option(False, RUN, "Continue the run in --out with its stored configuration.", stored=False)
+    quiet: bool = option(False, RUN, "Print results only, no progress.", stored=False)
     json: bool = option(False, RUN, "Print one JSON object.", stored=False)
 
     backbone: str = option("lite0", NETWORK, f"Network: {', '.join(backbone_names())}.")
-    weights: Path | None = option(None, NETWORK, "File of its weights: safetensors, or a state dict of tensors alone.")
+    weights: Path | None = option(None, NETWORK, "File of its weights: safetensors, or a state dict of plain tensors.")
     from_scratch: bool = option(False, NETWORK, "Start from random weights.")
-    tap: str | None = option(None, NETWORK, f"Where features are taken: {', '.join(TAPS[:-1])} or {TAPS[-1]}.")
+    tap: str | None = option(None, NETWORK, f"Where to take the features: {', '.join(TAPS[:-1])} or {TAPS[-1]}.")
     dropout: str = option(
-        "classifier", NETWORK, f"Dropout: {DROPOUTS[0]} (alignment sees none), {DROPOUTS[1]} or {DROPOUTS[2]}."
+        "classifier", NETWORK, f"Dropout: {DROPOUTS[0]} (none before alignment), {DROPOUTS[1]} or {DROPOUTS[2]}."
     )
-    image_size: int | None = option(None, NETWORK, "Side of the images; the network's own by default.")
+    image_size: int | None = option(None, NETWORK, "Side of the images in pixels; by default the network's own.")
     channels: int = option(3, NETWORK, "Channels of the target images: 3 (colour) or 1 (grey, depth).")
-    source_backbone: str | None = option(None, NETWORK, "Another network for the source.")
+    source_backbone: str | None = option(None, NETWORK, "A different network for the source.")
     source_weights: Path | None = option(None, NETWORK, "File of the source network's weights.")
-    source_tap: str | None = option(None, NETWORK, "Where the source network's features are taken.")
-    source_channels: int | None = option(None, NETWORK, "Channels of the source images, where they differ.")
+    source_tap: str | None = option(None, NETWORK, "Where to take the source network's features.")
+    source_channels: int | None = option(None, NETWORK, "Channels of the source images, if different.")
     streams: str | None = option(
         None,
         NETWORK,
@@ -75,37 +75,35 @@ class RunConfig(ImageOptions, HeadOptions):
     trains: str | None = option(
         None,
         NETWORK,
-        f"What trains: {TRAINS[0]} (last blocks), {TRAINS[1]} or {TRAINS[2]}.",
+        f"Layers to train: {TRAINS[0]} (the last blocks), {TRAINS[1]} or {TRAINS[2]}.",
         shown="paper; all from scratch",
     )
     batch_norm: str = option(
-        "auto", NETWORK, f"Batch-norm statistics where it trains: {', '.join(BATCH_NORMS[:-1])} or {BATCH_NORMS[-1]}."
+        "auto", NETWORK, f"Batch-norm statistics of trained layers: {', '.join(BATCH_NORMS[:-1])} or {BATCH_NORMS[-1]}."
     )
-    projection: int | None = option(None, NETWORK, "Bring the features of both streams to this size.")
+    projection: int | None = option(None, NETWORK, "Project the features of both streams to this size.")
 
-    steps: int | None = option(None, TRAINING, "Steps to train.", shown=f"{FitSettings.steps}")
-    epochs: int | None = option(None, TRAINING, "Passes over the training images, in place of --steps.", at_least(1))
+    steps: int | None = option(None, TRAINING, "Number of training steps.", shown=f"{FitSettings.steps}")
+    epochs: int | None = option(None, TRAINING, "Passes over the training images, instead of --steps.", at_least(1))
     batch_rows: int = option(
-        256, TRAINING, "Most images in a batch; 0 for the whole training set at once.", at_least(0)
+        256, TRAINING, "Maximum number of images in a batch; 0 for the whole training set.", at_least(0)
     )
     batch_classes: int | None = option(None, TRAINING, "Classes in a batch.", at_least(1), shown="all, if they fit")
     source_per_class: int | None = option(
-        None, TRAINING, "Source images of each class in a batch.", at_least(1), shown="what fits"
+        None, TRAINING, "Source images per class in a batch.", at_least(1), shown="as many as fit"
     )
     target_per_class: int | None = option(
-        None, TRAINING, "Target images of each class in a batch.", at_least(1), shown="what fits"
+        None, TRAINING, "Target images per class in a batch.", at_least(1), shown="as many as fit"
     )
 
     cache: str | None = option(
         None,
         MACHINE,
-        "Where the frozen part's outputs are kept: device (its memory), memory, disk or off.",
+        "Where to keep the outputs of the frozen layers: device, memory, disk or off.",
         one_of(*CACHES),
-        shown="the first they fit in",
+        shown="the first with room",
     )
-    threads: int | None = option(
-        None, MACHINE, "Processor threads that compute.", at_least(1), shown="torch's own number"
-    )
+    threads: int | None = option(None, MACHINE, "CPU threads for computation.", at_least(1), shown="torch's default")
     read_threads: int | None = option(
         None, MACHINE, "Threads that read images.", at_least(0), shown="one per core, at most 8"
     )
@@ -113,7 +111,7 @@ class RunConfig(ImageOptions, HeadOptions):
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "RunConfig":
-        """Build a configuration from values of the kind that TOML and the command line give.
+        """Build a configuration from values as TOML and the command line give them.
 
         >>> RunConfig.from_values({"sigma1": "0.1,0.2", "shots": 3}).sigma1
         (0.1, 0.2)
@@ -127,14 +125,14 @@ class RunConfig(ImageOptions, HeadOptions):
         check_ranges(self, flag)
         for one, other in (("steps", "epochs"), ("shots", "target_test"), ("weights", "from_scratch")):
             if getattr(self, one) and getattr(self, other):
-                raise ValueError(f"{flag(one)} and {flag(other)} exclude each other: give one")
+                raise ValueError(f"{flag(one)} and {flag(other)} exclude each other: give only one")
         if self.augment and self.cache not in (None, "off"):
             raise ValueError(
                 f"--augment changes the images at every step, so --cache {self.cache} does not work with it"
             )
 
     def settings(self, steps: int | None = None, from_trunk: bool = False) -> FitSettings:
-        """Give the part that shapes training; `steps` where they follow from epochs."""
+        """Return the training settings; `steps` overrides the number of steps, for runs counted in epochs."""
         names = {one.name for one in fields(FitSettings)} & {one.name for one in fields(self)}
         values = {name: getattr(self, name) for name in names - {"steps", "loggers"}}
         loggers = () if self.loggers == ("none",) else self.loggers
@@ -143,7 +141,7 @@ class RunConfig(ImageOptions, HeadOptions):
         return FitSettings(**values, steps=steps, loggers=loggers, from_trunk=from_trunk)
 
     def stored(self) -> dict[str, Any]:
-        """Give what is kept with a run, in the kind of values TOML holds, paths made absolute."""
+        """Return the options stored with a run, as TOML values with absolute paths."""
         found: dict[str, Any] = {}
         for one in in_groups(RunConfig):
             value = getattr(self, one.name)
@@ -152,7 +150,7 @@ class RunConfig(ImageOptions, HeadOptions):
         return found
 
     def changed(self) -> dict[str, Any]:
-        """Give the part of `stored` that differs from the defaults: what a command line has to say."""
+        """Return the part of `stored` that differs from the defaults: what a command line must state."""
         return {name: value for name, value in self.stored().items() if value != _plain(_DEFAULTS[name])}
 
 
@@ -161,13 +159,13 @@ RESULT_OPTIONS = tuple(
     for one in in_groups(RunConfig)
     if one.name in ("augment", "precision") or one.metadata["group"] in (NETWORK, METHOD, TRAINING)
 )
-"""Options that shape a result, given the images; the others say which images, and where and how it is computed."""
+"""Options that affect a result, given the images; the others choose the images and where and how to compute."""
 
 _NETWORKS = ("backbone", "source_backbone")
 
 
 def _absolute(name: str) -> str:
-    """Name a network of one's own by the whole path of its file."""
+    """Give the name of a user's own network with the absolute path of its file."""
     file, _, function = name.rpartition(":")
     return f"{Path(file).absolute()}:{function}" if is_own(name) else name
 
@@ -182,7 +180,7 @@ _DEFAULTS = {one.name: one.default for one in fields(RunConfig)}
 
 
 def known_key(key: str) -> str:
-    """Find the field that a key of a TOML file means, `-` and `_` alike, or refuse it with the nearest one.
+    """Find the field for a TOML key, with `-` or `_`; an error suggests the closest name.
 
     >>> known_key("source-shots")
     'source_shots'
@@ -193,5 +191,5 @@ def known_key(key: str) -> str:
     if sentence := renamed(name, _DEFAULTS):
         raise ValueError(sentence)
     near = get_close_matches(name, _DEFAULTS, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(_DEFAULTS)}"
+    hint = f"; did you mean {near[0]!r}?" if near else f"; known options: {', '.join(_DEFAULTS)}"
     raise ValueError(f"unknown option {key!r}{hint}")

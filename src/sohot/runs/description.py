@@ -1,4 +1,4 @@
-"""What a run is: trained on what, how, how well, and how to repeat it; also of a run that is not finished."""
+"""Description of a run, finished or not: what it was trained on, how, how well, and how to repeat it."""
 
 import json
 import math
@@ -13,30 +13,30 @@ from ..training.run_files import checkpoint_folders, read_description
 from .auto import SELECTION
 from .config import RunConfig, known_key
 
-if TYPE_CHECKING:  # a report is also read where nothing is trained
+if TYPE_CHECKING:  # reading a report does not need training code
     from ..methods.settings import FitSettings
     from ..training.training_run import FitResult
     from .run_data import RunData
 
 CONFIG = "config.toml"
-"""The options, resolved."""
+"""The resolved options."""
 
 DESCRIPTION = "run.json"
-"""What the run is: settings, network, images, versions."""
+"""Description of the run: settings, network, images, versions."""
 
 REPORT = "report.json"
-"""How well it did, once it is finished."""
+"""Results of the finished run."""
 
 
 def read_config(file: Path) -> dict[str, Any]:
-    """Read a TOML file of options, flat or in tables as one likes: the names of the tables say nothing.
+    """Read a TOML file of options, flat or in tables; the names of the tables do not matter.
 
     Args:
         file: The file.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is no TOML, or it has a key that is no option or comes twice.
+        ValueError: It is not TOML, or a key is not an option or appears twice.
     """
     try:
         content = parse_toml(file.read_text(encoding="utf-8"))
@@ -59,28 +59,28 @@ def _collect(table: Mapping[str, Any], values: dict[str, Any], file: Path) -> No
         except ValueError as error:
             raise ValueError(f"--config {file}: {error}") from None
         if name in values:
-            raise ValueError(f"--config {file}: {key!r} comes twice")
+            raise ValueError(f"--config {file}: {key!r} appears twice")
         values[name] = value
 
 
 def describe_run(folder: Path) -> dict[str, Any]:
-    """Collect what the files of a run's folder say, without loading its weights.
+    """Collect the facts in the files of a run's folder, without loading its weights.
 
     Args:
         folder: The run's folder.
 
     Returns:
-        state, method, selection (None unless the method was chosen), data, classes, accuracy (None without test),
+        state, method, selection (None unless the method was chosen), data, classes, accuracy (None without a test),
         network, settings, versions and command.
     """
     if not folder.exists():
         raise FileNotFoundError(f"{folder}: there is no such run folder")
     if (folder / SELECTION).is_file() and not (folder / DESCRIPTION).is_file():
         raise FileNotFoundError(
-            f"{folder} holds a run whose method is not chosen yet; go on by: sohot fit --out {folder} --resume"
+            f"{folder} holds a run whose method is not chosen yet; continue with: sohot fit --out {folder} --resume"
         )
     if not (folder / DESCRIPTION).is_file():
-        raise FileNotFoundError(f"{folder} is not the folder of a run: it has no {DESCRIPTION}")
+        raise FileNotFoundError(f"{folder} is not a run folder: it has no {DESCRIPTION}")
     description = read_description(folder / DESCRIPTION)
     report = read_report(folder)
     newest = next(iter(checkpoint_folders(folder / "checkpoints")), None)
@@ -91,10 +91,10 @@ def describe_run(folder: Path) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"{folder} holds a run that was not made by `sohot fit`") from None
     finished = report is not None and done >= steps
-    state = f"{done} of {steps} steps done; go on" if done < steps else f"trained, {steps} steps, but not tested; do so"
+    state = f"{done} of {steps} steps done" if done < steps else f"trained, {steps} steps, but not tested"
     return {
         "run": str(folder),
-        "state": f"finished, {steps} steps" if finished else f"{state} by: sohot fit --out {folder} --resume",
+        "state": f"finished, {steps} steps" if finished else f"{state}; continue: sohot fit --out {folder} --resume",
         "step": done,
         "method": settings["method"],
         "data": report and report["data"],
@@ -110,7 +110,7 @@ def describe_run(folder: Path) -> dict[str, Any]:
 
 
 def _command(folder: Path) -> str:
-    """Give the command that repeats a run; its configuration file is the one thing it needs."""
+    """Return the command that repeats a run; it needs only the run's configuration file."""
     if (folder / CONFIG).is_file():
         return command(RunConfig.from_values(read_config(folder / CONFIG)), f"{folder}-again")
     return f"sohot fit --config {folder / CONFIG} --out {folder}-again"
@@ -129,7 +129,7 @@ def read_report(folder: Path) -> dict[str, Any] | None:
 
 
 def command(config: RunConfig, out: str) -> str:
-    """Write the command that asks for a configuration; the method is always named, whatever the default.
+    """Write the command for a configuration; it always names the method, whatever the default.
 
     >>> command(RunConfig(shots=3, leave_out=True), "again")
     'sohot fit --shots 3 --leave-out --method means --out again'
@@ -152,7 +152,7 @@ def make_report(
     seconds: float,
     selection: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Put together what is worth knowing of a finished run, as it fits into JSON."""
+    """Assemble the report of a finished run, as JSON values."""
     out = str(config.out)
     return {
         "run": out,

@@ -1,4 +1,4 @@
-"""From images to features: each image passes the network once."""
+"""From images to features: each image passes through the network once."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ from ..networks.trunk_cache import cache_trunk, trunk_key
 from .feature_set import FeatureSet
 
 BATCH = 32
-"""Images that pass the network together."""
+"""Images that pass through the network together."""
 
 
 def find_domains(
@@ -34,12 +34,12 @@ def find_domains(
 
     Args:
         root: The folder.
-        dataset: Name of a known data set that lies in it; None for class folders, one domain of the folder's name.
+        dataset: Name of a known data set in it; None for class folders, which form one domain named after the folder.
         workers: Threads that read images.
         progress: Told how many images were checked.
 
     Returns:
-        The images of each domain that can be read, and what was left out and why.
+        The readable images of each domain, and what was left out and why.
     """
     if dataset is None:
         report = None if progress is None else partial(progress, "checking images")
@@ -63,18 +63,18 @@ def extract(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> FeatureSet:
-    """Let all images of some domains pass a network.
+    """Pass all images of some domains through a network.
 
     Args:
         domains: The images of each domain. Classes of the same name are the same.
-        backbone: The network; its features are those that the alignment sees in `sohot fit`.
-        device: Where it works.
+        backbone: The network; its features are those that `sohot fit` aligns.
+        device: Where to compute.
         workers: Threads that read images.
         progress: Told how many images are done.
     """
     full = {name: images for name, images in domains.items() if len(images)}
     if not full:
-        raise ValueError("there are no images to make features of")
+        raise ValueError("there are no images to extract features from")
     classes = sorted({name for images in full.values() for name in images.classes}, key=natural_key)
     place = {name: number for number, name in enumerate(classes)}
     features, labels = [], []
@@ -97,14 +97,14 @@ def extract(
 
 
 def describe(backbone: Backbone) -> dict[str, Any]:
-    """Say what decides the features of an image, as it fits into JSON; the weights by a hash of them."""
+    """Describe what determines the features of an image, as JSON values, with a hash of the weights."""
     weights = trunk_key(backbone, ())[:16]
     spec = json.loads(json.dumps(asdict(backbone.input)))
     return {"backbone": backbone.name, "tap": backbone.tap, "weights": weights, "input": spec}
 
 
 def _contents(images: LabelledImages) -> list[str]:
-    """Give each image a text that follows from its bytes, to find copies across files of features."""
+    """Return a digest of each image's bytes, to find copies across feature files."""
     many = find_reader(images.reader).content
 
     def digest(row: int) -> str:

@@ -1,4 +1,4 @@
-"""`sohot fit-features`: from files of features to a classifier, its accuracy and its predictions, in one folder."""
+"""`sohot fit-features`: from feature files to a classifier, its accuracy and its predictions, in one folder."""
 
 import time
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ MODEL, PREDICTIONS = "model.safetensors", "predictions.csv"
 
 
 def require_new_folder(out: Path) -> None:
-    """Check early that a folder can take the results: it is not there yet, or is empty, or holds such results."""
+    """Check early that a folder can take the results: it is missing, empty, or holds only such results."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out {out} is a file, not a folder")
     strange = (
@@ -30,19 +30,19 @@ def require_new_folder(out: Path) -> None:
         else []
     )
     if strange:
-        raise ValueError(f"--out {out} holds other files ({strange[0]}, …): give a folder of its own")
+        raise ValueError(f"--out {out} holds other files ({strange[0]}, …): give a new or empty folder")
 
 
 def fit_features(split: FeatureSplit, out: Path, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Train on features, test, and keep the model, the report and the predictions.
+    """Train on features, test, and save the model, the report and the predictions.
 
     Args:
         split: The rows that train and test.
         out: Folder for model.safetensors, report.json and predictions.csv.
-        params: Parameters of `SoHoTClassifier`; method "auto" to choose among the usual candidates.
+        params: Parameters of `SoHoTClassifier`; method "auto" chooses among the usual candidates.
 
     Returns:
-        The report, as it is stored.
+        The report, as stored.
     """
     began = time.perf_counter()
     source, target = split.source, split.target
@@ -57,7 +57,7 @@ def fit_features(split: FeatureSplit, out: Path, params: Mapping[str, Any]) -> d
     out.mkdir(parents=True, exist_ok=True)
     trained.save(out / MODEL)
     accuracy = None
-    (out / PREDICTIONS).unlink(missing_ok=True)  # of an earlier call, if there is no test now
+    (out / PREDICTIONS).unlink(missing_ok=True)  # from an earlier call, in case there is no test now
     if split.test is not None:
         accuracy = accuracy_of(trained, split.test, split.classes)
         write_predictions(out / PREDICTIONS, label_features(trained, split.test))
@@ -85,7 +85,7 @@ def accuracy_of(model: SoHoTClassifier, test: FeatureSet, classes: tuple[str, ..
 
 
 def label_features(model: SoHoTClassifier, rows: FeatureSet) -> list[Prediction]:
-    """Give the likeliest class of each row, with its probability."""
+    """Return the most likely class of each row, with its probability."""
     shares = model.predict_proba(rows.features)
     best = shares.argmax(axis=1)
     found = zip(rows.files, model.classes_[best].tolist(), shares.max(axis=1).tolist(), strict=True)

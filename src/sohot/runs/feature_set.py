@@ -27,11 +27,11 @@ class FeatureSet:
         features: float32, (rows, features).
         labels: The class of each row, a place in `classes`.
         classes: Names of the classes.
-        files: Name of each image below its folder.
-        contents: A text for each image that is the same for byte-identical images.
+        files: Path of each image relative to its folder.
+        contents: A text for each image, equal for byte-identical images.
         domains: The domain of each row, a place in `domain_names`.
         domain_names: Names of the domains.
-        network: What made the features: backbone, weights, tap and the preprocessing of images.
+        network: What made the features: backbone, weights, tap and image preprocessing.
     """
 
     features: npt.NDArray[np.float32]
@@ -49,7 +49,7 @@ class FeatureSet:
             raise ValueError(f"features must have the shape (rows, features), got {self.features.shape}")
         for name in ("labels", "files", "contents", "domains"):
             if len(getattr(self, name)) != rows:
-                raise ValueError(f"{name} must hold one for each of {rows} rows, got {len(getattr(self, name))}")
+                raise ValueError(f"{name} must hold one entry for each of {rows} rows, got {len(getattr(self, name))}")
         for name, names in (("labels", self.classes), ("domains", self.domain_names)):
             numbers = getattr(self, name)
             if numbers.min() < 0 or numbers.max() >= len(names):
@@ -77,16 +77,16 @@ class FeatureSet:
         return self.subset(self.domains == self.domain_names.index(name))
 
     def names(self) -> npt.NDArray[np.str_]:
-        """Give the name of each row's class."""
+        """Return the name of each row's class."""
         return np.asarray(self.classes)[self.labels]
 
     def images(self) -> LabelledImages:
-        """Give the list of images that the rows stand for; their files need not be there."""
+        """List the images that the rows stand for; their files need not exist."""
         return LabelledImages(tuple(map(Path, self.files)), tuple(self.labels.tolist()), self.classes)
 
 
 def write_features(file: Path, found: FeatureSet) -> None:
-    """Write features so that the file is there whole or not at all."""
+    """Write features atomically."""
     content = {
         **{name: np.asarray(getattr(found, name)) for name in _ARRAYS},
         "network": np.asarray(json.dumps(found.network)),
@@ -95,7 +95,7 @@ def write_features(file: Path, found: FeatureSet) -> None:
     partial = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         with open(partial, "wb") as stream:
-            np.savez(stream, **content)  # type: ignore[arg-type] # numpy's stubs take the names for its own option
+            np.savez(stream, **content)  # type: ignore[arg-type] # numpy's stubs mistake the names for its own option
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(partial, file)
@@ -112,11 +112,11 @@ def read_features(file: Path) -> FeatureSet:
         ValueError: It holds something else or is damaged.
     """
     if not file.is_file():
-        raise FileNotFoundError(f"{file}: there is no such file of features; `sohot features` makes one")
+        raise FileNotFoundError(f"{file}: there is no such feature file; `sohot features` makes one")
     try:
         with open(file, "rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             if int(arrays["format"]) != FORMAT:
-                raise ValueError(f"its format is {int(arrays['format'])}, and {FORMAT} is known")
+                raise ValueError(f"its format is {int(arrays['format'])}, but only {FORMAT} is supported")
             network = json.loads(str(arrays["network"]))
             found = {name: arrays[name] for name in _ARRAYS}
         texts = {
@@ -131,8 +131,8 @@ def read_features(file: Path) -> FeatureSet:
         )
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, zipfile.BadZipFile) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        reason = "it is not an .npz file" if "pickle" in reason else reason  # numpy's advice is to load it unsafely
-        raise ValueError(f"{file} is no file of features as `sohot features` writes it: {reason}") from None
+        reason = "it is not an .npz file" if "pickle" in reason else reason  # numpy suggests loading it unsafely
+        raise ValueError(f"{file} is not a feature file written by `sohot features`: {reason}") from None
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,9 @@ class FeatureSplit:
     Attributes:
         source: Source rows that train.
         target: Target rows that train.
-        test: Target rows that test; None if nothing is left.
+        test: Target rows to test on; None if none are left.
         classes: Names of the classes.
-        notes: What the user should know, a sentence each.
+        notes: What the user should know, one sentence each.
     """
 
     source: FeatureSet
@@ -173,16 +173,16 @@ def split_features(
     leave_out: bool = False,
     any_network: bool = False,
 ) -> FeatureSplit:
-    """Bring features to the same classes and choose the target rows that train.
+    """Restrict features to the same classes and choose the target rows that train.
 
     Args:
         source: Features of the source.
         target: Features of the target.
         test: Features of target images to test on; None to test on what `shots` leaves of the target.
         shots: Train on this many rows of each target class, chosen as `sohot fit` chooses images; None for all.
-        seed: Another one chooses others.
-        leave_out: Leave out classes that only one domain has, instead of refusing.
-        any_network: Accept features of the source that another network made.
+        seed: Seed of that choice.
+        leave_out: Skip classes that only one domain has, instead of refusing.
+        any_network: Accept source features from another network.
 
     Raises:
         ValueError: Classes differ, a class has too few rows, or different networks made the features.
@@ -197,7 +197,7 @@ def split_features(
     rest: FeatureSet | None = None
     if shots is not None:
         images = target.images()
-        take_shots(images, shots, seed)  # refuses classes of too few rows
+        take_shots(images, shots, seed)  # refuses classes with too few rows
         chosen = np.isin(np.arange(len(target)), list(shot_rows(images, shots, seed)))
         target, rest = target.subset(chosen), target.subset(~chosen) if not chosen.all() else None
     test = rest if test is None else _known_test(test, classes, leave_out, notes)
@@ -205,7 +205,7 @@ def split_features(
 
 
 def with_classes(rows: FeatureSet, classes: tuple[str, ...]) -> FeatureSet:
-    """Keep the rows of these classes alone and number the classes in this order."""
+    """Keep only the rows of these classes and number the classes in this order."""
     names = rows.names()
     kept = np.isin(names, classes)
     place = {name: number for number, name in enumerate(classes)}
@@ -230,7 +230,7 @@ def _shared_classes(source: FeatureSet, target: FeatureSet, leave_out: bool, not
     alone = {side: sorted(names - set(shared), key=natural_key) for side, names in held.items()}
     said = "; ".join(f"in the {side} {enumerate_words(map(repr, names))}" for side, names in alone.items() if names)
     if len(shared) < 2:
-        raise ValueError(f"the domains share {len(shared)} classes, and a classifier needs two: {said or shared}")
+        raise ValueError(f"the domains share {len(shared)} classes, but a classifier needs two: {said or shared}")
     if said and not leave_out:
         raise ValueError(f"classes in one domain only: {said}; leave them out with --leave-out")
     if said:
@@ -243,19 +243,19 @@ def _known_test(test: FeatureSet, classes: tuple[str, ...], leave_out: bool, not
     if unknown:
         named = enumerate_words(map(repr, unknown))
         if not leave_out or len(unknown) == len(set(test.names().tolist())):
-            raise ValueError(f"classes to test on that were not trained: {named}; leave them out with --leave-out")
-        notes.append(f"left out {len(unknown)} classes of the test that are not trained: {named}")
+            raise ValueError(f"test classes that were not trained: {named}; leave them out with --leave-out")
+        notes.append(f"left out {len(unknown)} test classes that are not trained: {named}")
     return with_classes(test, classes)
 
 
 def _unseen(test: FeatureSet | None, trained: tuple[FeatureSet, ...], notes: list[str]) -> FeatureSet | None:
-    """Leave out test rows of images that are byte-identical to one that trains: to know them again proves nothing."""
+    """Leave out test rows of images that are byte-identical to a training image: recognizing them proves nothing."""
     if test is None:
-        notes.append("all target rows train: nothing was left to test on (see --shots and --test)")
+        notes.append("all target rows are used for training; none are left to test on (see --shots and --test)")
         return None
     seen = {text for rows in trained for text in rows.contents}
     new = np.asarray([text not in seen for text in test.contents])
     if not new.all():
-        rest = "" if new.any() else "; nothing was left to test on"
-        notes.append(f"left out of the test: {int((~new).sum())} images byte-identical to images that train{rest}")
+        rest = "" if new.any() else "; none are left to test on"
+        notes.append(f"left out of the test: {int((~new).sum())} images byte-identical to training images{rest}")
     return test.subset(new) if new.any() else None

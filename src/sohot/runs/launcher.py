@@ -1,4 +1,4 @@
-"""Several processes for one run: `sohot fit --devices N` starts itself N times, watches, and tells how it ended."""
+"""Several processes for one run: `sohot fit --devices N` starts itself N times, watches, and reports the outcome."""
 
 import json
 import os
@@ -27,22 +27,22 @@ from .config import RunConfig
 from .description import CONFIG
 
 PARENT = "SOHOT_PARENT"
-"""Environment of a process that was started here: who started it."""
+"""Environment variable that tells a process started here who started it."""
 
 GRACE = 10.0
-"""Seconds that the other ranks have to end by themselves once one has failed."""
+"""Seconds that the other ranks have to end on their own once one has failed."""
 
 
 def needs_launch(config: RunConfig) -> bool:
-    """Tell whether a run needs processes that nobody has started yet."""
+    """Tell whether a run needs processes that are not started yet."""
     return config.devices * config.num_nodes > 1 and "TORCHELASTIC_RUN_ID" not in os.environ
 
 
 def launch(config: RunConfig) -> None:
-    """Run `sohot fit` once for each device of this machine and wait for the end.
+    """Run `sohot fit` once for each device of this machine and wait until all end.
 
     Raises:
-        RanksFailed: One of the processes has failed.
+        RanksFailed: One of the processes failed.
     """
     check_choice(config.strategy, STRATEGIES, "--strategy")
     if config.out is None:
@@ -50,7 +50,7 @@ def launch(config: RunConfig) -> None:
     kind = choose_device(config.device).type
     there = {"cuda": torch.cuda.device_count(), "mps": 1}.get(kind, config.devices)
     if config.devices > there:
-        raise ValueError(f"--devices {config.devices}: this machine has {there} of the kind {kind}")
+        raise ValueError(f"--devices {config.devices}: this machine has {there} of kind {kind}")
     shared = _environment(config)
     with tempfile.TemporaryDirectory(prefix="sohot-ranks-") as folder:
         write_toml(Path(folder) / CONFIG, config.stored(), "What all ranks do.")
@@ -67,7 +67,7 @@ def launch(config: RunConfig) -> None:
 
 
 def end_with_parent() -> None:
-    """End this process, if it was started here, when the one that watches over it is gone."""
+    """End this process, if it was started here, when its parent is gone."""
     parent = os.environ.get(PARENT)
     if parent is None:
         return
@@ -92,7 +92,7 @@ class _Rank:
         words = [sys.executable, "-m", "sohot", "fit", "--config", str(folder / CONFIG), "--out", str(config.out)]
         words += [flag(name) for name in ("resume", "quiet", "json") if getattr(config, name)]
         with self.said_file.open("wb") as said:
-            # A session of its own: a Ctrl-C reaches this process alone, which hands it on exactly once.
+            # In its own session: Ctrl-C reaches only this process, which forwards it exactly once.
             quiet: dict[str, Any] = {} if self.number == 0 else {"stdout": subprocess.DEVNULL, "stderr": said}
             self.process = subprocess.Popen(words, env=environment, start_new_session=True, **quiet)
 
@@ -105,13 +105,13 @@ class _Rank:
         return self.process.poll() is None
 
     def stop(self, how: signal.Signals) -> None:
-        """End it because another has failed."""
+        """End it because another one failed."""
         if self.running:
             self.stopped = True
             self.process.send_signal(how)
 
     def ending(self) -> dict[str, Any]:
-        """Give what it has said of its end."""
+        """Return what it recorded about its end."""
         try:
             told: dict[str, Any] = json.loads(self.ending_file.read_bytes())
         except (OSError, ValueError):
@@ -119,13 +119,13 @@ class _Rank:
         return told
 
     def last_words(self) -> str:
-        """Give the last line it printed."""
+        """Return the last line it printed."""
         lines = self.said_file.read_text(encoding="utf-8", errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 class _Forwarded:
-    """Hands Ctrl-C and SIGTERM on to all processes: they save and stop."""
+    """Forwards Ctrl-C and SIGTERM to all processes: they save and stop."""
 
     def __init__(self, ranks: list[_Rank]) -> None:
         self.ranks = ranks
@@ -146,7 +146,7 @@ class _Forwarded:
 
 
 def _watch(ranks: list[_Rank]) -> None:
-    """Wait until all are done; if one fails, the others have a moment to say so before they are stopped."""
+    """Wait until all are done; if one fails, the others have a moment to end before they are stopped."""
     failed_at = None
     while any(rank.running for rank in ranks):
         if failed_at is None and any(rank.failed for rank in ranks):
@@ -158,7 +158,7 @@ def _watch(ranks: list[_Rank]) -> None:
 
 
 def _failure(ranks: list[_Rank], config: RunConfig) -> RanksFailed | None:
-    """Tell the cause, not what followed from it; None if all went well."""
+    """Return the cause, not its consequences; None if all succeeded."""
     failed = [rank for rank in ranks if rank.failed]
     if not failed:
         return None
@@ -167,7 +167,7 @@ def _failure(ranks: list[_Rank], config: RunConfig) -> RanksFailed | None:
     cause = [rank for rank in failed if told[rank.number] and not told[rank.number]["lost"]]
     if by_signal:
         name = signal.Signals(-by_signal[0].process.returncode).name
-        return RanksFailed(1, f"rank {by_signal[0].number} died of {name}{_resume(config)}")
+        return RanksFailed(1, f"rank {by_signal[0].number} was killed by {name}{_resume(config)}")
     if cause:
         found = told[cause[0].number]
         whose = "" if cause[0].number == 0 or not found["sentence"] else f"rank {cause[0].number}: "
@@ -180,25 +180,25 @@ def _failure(ranks: list[_Rank], config: RunConfig) -> RanksFailed | None:
 
 
 def _resume(config: RunConfig) -> str:
-    """Say where the last checkpoint is, and how to go on."""
+    """Say where the last checkpoint is, and how to continue."""
     out = config.out or Path()
     newest = next(iter(checkpoint_folders(out / "checkpoints")), None)
     kept = f"the last good checkpoint is {newest}" if newest else "no checkpoint was written yet"
-    return f"; {kept}; go on with: sohot fit --out {out} --resume"
+    return f"; {kept}; continue with: sohot fit --out {out} --resume"
 
 
 def _environment(config: RunConfig) -> dict[str, str]:
-    """Give the variables that `torchrun` would set, but for those of one process."""
+    """Return the variables that `torchrun` would set, except those of a single process."""
     given = os.environ
     if config.num_nodes > 1 and not {"MASTER_ADDR", "NODE_RANK"} <= set(given):
         raise ValueError(
             f"--num-nodes {config.num_nodes}: set MASTER_ADDR (the name of the first machine) and NODE_RANK (0 on the"
-            " first, 1 on the second, …) on each machine, or start by torchrun"
+            " first, 1 on the second, …) on each machine, or start with torchrun"
         )
     threads = config.threads or max(1, (os.cpu_count() or 1) // config.devices)
     return {
         "OMP_NUM_THREADS": str(threads),
-        "TORCH_CPP_LOG_LEVEL": "ERROR",  # not what may be done faster: ranks look for streams without a gradient
+        "TORCH_CPP_LOG_LEVEL": "ERROR",  # hide performance hints: ranks look for streams without a gradient
         **given,
         "TORCHELASTIC_RUN_ID": "sohot",
         "MASTER_ADDR": given["MASTER_ADDR"] if config.num_nodes > 1 else "127.0.0.1",

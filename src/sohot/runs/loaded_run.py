@@ -1,4 +1,4 @@
-"""A finished run, loaded to be used or exported: the checkpoint holds everything."""
+"""A finished run, loaded for use or export; the checkpoint holds everything."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -29,8 +29,8 @@ class LoadedRun:
         model: The two streams with the weights of the newest checkpoint, in evaluation mode.
         classes: Names of the classes.
         step: Steps done.
-        steps: Steps asked for.
-        description: What the checkpoint says of settings and network.
+        steps: Steps requested.
+        description: Settings and network, from the checkpoint.
     """
 
     folder: Path
@@ -42,24 +42,24 @@ class LoadedRun:
 
     @property
     def input(self) -> InputSpec:
-        """What the target stream is fed."""
+        """Input of the target stream."""
         return self.model.inputs["target"]
 
     def caution(self) -> str | None:
-        """Say that training is not over, if so."""
-        return None if self.step >= self.steps else f"the run has done {self.step} of {self.steps} steps only"
+        """Say so if training is not finished."""
+        return None if self.step >= self.steps else f"the run has done only {self.step} of {self.steps} steps"
 
 
 def open_run(folder: Path, device: torch.device | None = None) -> LoadedRun:
-    """Load a run, without a network connection and without the weights it began with.
+    """Load a run; this needs neither a network connection nor the run's initial weights.
 
     Args:
         folder: The run's folder.
-        device: Where the model shall work; None for the CPU.
+        device: Where to put the model; None for the CPU.
 
     Raises:
-        FileNotFoundError: It is not the folder of a run.
-        CheckpointError: The checkpoint is damaged, holds a pickle or is of another version.
+        FileNotFoundError: It is not a run folder.
+        CheckpointError: The checkpoint is damaged, holds a pickle or is from another version.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: there is no such run folder")
@@ -96,12 +96,12 @@ def images_for(
     Args:
         run: The run.
         folder: Class folders.
-        leave_out: Leave out classes that the run does not know, instead of refusing.
+        leave_out: Skip classes that the run does not know, instead of refusing.
         workers: Threads that read images.
         progress: Told how many images were checked.
 
     Returns:
-        The images with the run's numbers of the classes, what was left out, and notes.
+        The images with the run's class numbers, what was left out, and notes.
     """
     report = None if progress is None else lambda done, of: progress("checking images", done, of)
     scan = scan_folder(folder, on_progress=report, workers=workers or None)
@@ -123,7 +123,7 @@ _NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
 def metadata(run: LoadedRun) -> dict[str, str]:
-    """Give the texts stored in the file: the classes in the order of the logits, and the preprocessing, as JSON."""
+    """Return the texts to store in the file: the classes in the order of the logits, and the preprocessing, as JSON."""
     spec = run.input
     steps = {
         **asdict(spec),
@@ -140,10 +140,10 @@ def metadata(run: LoadedRun) -> dict[str, str]:
 
 
 def export_run(run: LoadedRun, file: Path) -> dict[str, Any]:
-    """Write the target stream of a run as ONNX, compared with PyTorch before it is called done.
+    """Write the target stream of a run as ONNX and compare it with PyTorch.
 
     Returns:
-        The file, the largest difference seen, the classes and the size of the images.
+        The file, the largest difference, the classes and the size of the images.
     """
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         raise ModuleNotFoundError(f"export needs {', '.join(missing)}: pip install 'sohot[onnx]'")

@@ -34,43 +34,43 @@ OWN = {CONFIG, REPORT, DESCRIPTION, SELECTION, "cache", "checkpoints", "log.csv"
 
 
 class Watcher:
-    """What the pipeline tells while it works; this one keeps quiet."""
+    """Receives reports from the pipeline while it works; this one ignores them."""
 
     progress: Progress | None = None
 
     def note(self, sentence: str) -> None:
-        """Take note of what a method stands for."""
+        """Receive what a method stands for."""
 
     def data(self, data: RunData) -> None:
-        """Take note of the data found; before a selection it comes without the images of --target-test."""
+        """Receive the data found; before a selection without the images of --target-test."""
 
     def chosen(self, choice: Choice) -> None:
-        """Take note of the method that was chosen, and why."""
+        """Receive the chosen method, and why."""
 
     def steps(self, settings: FitSettings) -> AbstractContextManager[StepWatcher | None]:  # noqa: ARG002
-        """Give what watches the steps, for the time of the training."""
+        """Return the watcher of the steps, for the duration of training."""
         return nullcontext(None)
 
 
 def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection[str] | None = None) -> dict[str, Any]:
-    """Train as a configuration says and test the last step.
+    """Train according to a configuration and test the last step.
 
     Args:
-        config: The configuration; `out` names the folder of the run. Its method may be `paper` or `auto`; what these
-            come to is what is stored with the run.
-        watcher: Told of the data found and of each step.
-        given: Names of the options that win over what `paper` and `auto` bring; None for those that differ from the
+        config: The configuration; `out` names the folder of the run. Its method may be `paper` or `auto`; the run
+            stores what these resolve to.
+        watcher: Receives the data found and each step.
+        given: Names of the options that override those of `paper` and `auto`; None for those that differ from the
             defaults.
 
-    For several devices it starts a process for each, unless `torchrun` has done so. Of several ranks the first one
-    looks at the images, writes and tests.
+    For several devices it starts one process each, unless `torchrun` did so. Of several ranks the first one scans the
+    images, writes and tests.
 
     Returns:
-        The report, as it is stored in the folder: data, settings, accuracy (None without test images), time. Empty for
-        all ranks but the first, and where processes of their own did the work.
+        The report, as stored in the folder: data, settings, accuracy (None without test images), time. Empty for all
+        ranks but the first, and if separate processes did the work.
 
     Raises:
-        RanksFailed: A process that was started for the run has failed.
+        RanksFailed: A process started for the run failed.
     """
     began = time.perf_counter()
     ranks = Ranks.here()
@@ -87,7 +87,7 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     out = require_folder(config) if ranks.first else _folder(config)
-    for name in (config.backbone, config.source_backbone):  # before the images are looked through
+    for name in (config.backbone, config.source_backbone):  # before the images are scanned
         if name is not None:
             find_builder(name)
     choose_device(config.device)
@@ -96,7 +96,7 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
         config, data = _choose(config, given, out, store, watcher)
     else:
         if ranks.several:
-            make_fabric(config.settings())  # from here on the ranks can talk
+            make_fabric(config.settings())  # from here on the ranks can communicate
         data = ranks.from_first(lambda: gather(config, watcher.progress))
     watcher.data(data)
     selection = recall_choice(out, describe_data(data), result_options(config)) if ranks.first else None
@@ -114,21 +114,21 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
     seconds = time.perf_counter() - began
     report = make_report(config, data, trained.settings, trained.result, accuracy, seconds, selection)
     write_json(out / REPORT, report)
-    rmtree(cache_folder(config), ignore_errors=True)  # of no use once the run is done
+    rmtree(cache_folder(config), ignore_errors=True)  # useless once the run is done
     return report
 
 
 def _choose(
     config: RunConfig, given: Collection[str] | None, out: Path, store: TrunkStore, watcher: Watcher
 ) -> tuple[RunConfig, RunData]:
-    """Choose a method by the labelled target images; only then look for images to test on."""
-    auto_candidates(config, given)  # what cannot be had is said before the images are looked through
+    """Choose a method by the labelled target images; only then look for test images."""
+    auto_candidates(config, given)  # reports conflicts before the images are scanned
     if config.target_test is not None and not config.target_test.is_dir():
         raise FileNotFoundError(f"--target-test {config.target_test}: there is no such folder")
     data = gather_training(for_both(config), watcher.progress)
     watcher.data(data)
     if not (out / DESCRIPTION).exists():
-        _write_config(out, asked_options(config, given))  # so that --resume knows what was asked for
+        _write_config(out, asked_options(config, given))  # so that --resume knows the request
     resolved, choice = select(config, given, data, store, watcher.progress)
     watcher.chosen(choice)
     method = resolved.settings().resolved_method()
@@ -144,26 +144,26 @@ def _folder(config: RunConfig) -> Path:
 
 
 def require_folder(config: RunConfig) -> Path:
-    """Check early that the run's folder can be used: an error after an hour of work would be unkind."""
+    """Check early that the run's folder is usable, not after an hour of work."""
     out = _folder(config)
     if config.resume and config.target is None and not (out / DESCRIPTION).exists():
-        raise ValueError(f"--out {out} holds no run to go on with")
+        raise ValueError(f"--out {out} holds no run to resume")
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out {out} is a file, not a folder")
     if (out / DESCRIPTION).exists() and not config.resume:
-        raise ChangedRun(f"--out {out} already holds a run: go on with it by --resume, or give another folder")
+        raise ChangedRun(f"--out {out} already holds a run: continue it with --resume, or give another folder")
     if out.is_dir() and not (out / DESCRIPTION).exists():
         strange = sorted(path.name for path in out.iterdir() if path.name not in OWN)
         if strange:
-            raise ValueError(f"--out {out} holds other files ({strange[0]}, …) and no run: give a folder of its own")
+            raise ValueError(f"--out {out} holds other files ({strange[0]}, …) and no run: give a new or empty folder")
     return out
 
 
 def _prepare(out: Path, config: RunConfig, settings: FitSettings, identity: dict[str, Any]) -> None:
-    """Compare a run with the one in its folder before images pass the trunk (`fit` compares all), or begin a folder."""
+    """Compare a run with the one in its folder before images pass the trunk (`fit` compares all), or start a folder."""
     if (out / DESCRIPTION).exists():
         require_same(out / DESCRIPTION, {"settings": settings.decisive(), "config": identity}, f"--out {out}")
-    if not ((out / DESCRIPTION).exists() and (out / CONFIG).exists()):  # one that never began may have left its own
+    if not ((out / DESCRIPTION).exists() and (out / CONFIG).exists()):  # a run that never began may have left one
         _write_config(out, config.stored())
 
 
@@ -173,7 +173,7 @@ def _write_config(out: Path, values: dict[str, Any]) -> None:
 
 
 def _identity(config: RunConfig, model: TwoStreams, data: RunData) -> dict[str, Any]:
-    """Describe what must not change when a run is resumed, beside the settings; names below the folders, not places."""
+    """Describe what must not change on resume, besides the settings; image names are relative to their folders."""
     parts = {"source": data.source, "target": data.target}
     files = {name: None if images is None else digest_names(images) for name, images in parts.items()}
     network = describe_model(config, model)

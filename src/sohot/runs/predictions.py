@@ -1,4 +1,4 @@
-"""Labels of images by a run, and as a CSV file that a spreadsheet may open without harm."""
+"""Labels of images predicted by a run, and a CSV file of them that is safe to open in a spreadsheet."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ BATCH = 32
 
 @dataclass(frozen=True)
 class Prediction:
-    """The likeliest classes of one image, with their probabilities, the likeliest first."""
+    """The most likely classes of one image, with their probabilities, most likely first."""
 
     file: Path
     labels: tuple[str, ...]
@@ -33,10 +33,10 @@ class Prediction:
 
 
 def find_images(paths: Sequence[Path]) -> list[Path]:
-    """List the images that files and folders stand for; a folder with all that is below it.
+    """List the images among files and folders, with everything inside the folders.
 
-    A file is taken whatever its name. Links to folders are not followed, so there is no endless loop; hidden files are
-    passed over. What is given twice comes once.
+    A file is accepted whatever its name. Links to folders are not followed, which avoids endless loops; hidden files
+    are skipped. A path given twice is listed once.
 
     Raises:
         FileNotFoundError: There is no such file or folder.
@@ -72,12 +72,12 @@ def classify(
     Args:
         run: The run.
         files: The image files.
-        top: How many of the likeliest classes to give.
+        top: How many of the most likely classes to return.
         workers: Threads that read images.
         progress: Told how many images are done.
 
     Returns:
-        The predictions in the order of the files, and the files that cannot be read, with the reason.
+        The predictions in the order of the files, and the unreadable files with the reason.
     """
     if not 1 <= top <= len(run.classes):
         raise ValueError(f"--top must lie in 1 … {len(run.classes)}, the number of classes, got {top}")
@@ -119,8 +119,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
     r"""Write predictions as CSV: file, label, probability, and label_2, probability_2, … for the next ones.
 
-    Names with commas, quotes or line breaks are quoted. A spreadsheet takes a cell that begins like a formula for one:
-    a file of such a name is written with ./ before it, a label with an apostrophe.
+    Names with commas, quotes or line breaks are quoted. So that spreadsheets do not evaluate names that look like
+    formulas, such a file gets the prefix ./ and such a label an apostrophe.
 
     >>> print(predictions_csv([Prediction(Path("=a,b.png"), ("mug",), (0.75,))]), end="")
     file,label,probability
@@ -142,7 +142,7 @@ def _safe(cell: str, before: str) -> str:
 
 
 def require_writable(file: Path) -> None:
-    """Check early that a file can be written there."""
+    """Check early that a file can be written."""
     if not file.parent.is_dir():
         raise FileNotFoundError(f"--out {file}: its folder does not exist")
     if file.is_dir():
@@ -150,6 +150,6 @@ def require_writable(file: Path) -> None:
 
 
 def write_predictions(file: Path, predictions: Sequence[Prediction], top: int = 1) -> None:
-    """Write predictions to a CSV file that is there whole or not at all."""
+    """Write predictions to a CSV file atomically."""
     require_writable(file)
     write_atomically(file, predictions_csv(predictions, top).encode())

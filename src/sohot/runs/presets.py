@@ -1,7 +1,7 @@
-"""`--method paper`: the method as its paper has it, each value with where it comes from.
+"""`--method paper`: the method as in its paper, with the origin of each value.
 
-"Published" is what the CVPR 2017 paper says. What it leaves open we had to choose; what is not listed here (learning
-rates, their schedule, momentum, steps, batches, λ) it does not say either, and is as for every other method.
+"Published" values are those in the CVPR 2017 paper. We chose those it leaves open. What is not listed here (learning
+rates, their schedule, momentum, steps, batches, λ) is not in the paper either, and is as for every other method.
 """
 
 from collections.abc import Callable, Collection
@@ -12,10 +12,10 @@ from ..methods.options import flag
 from .config import RunConfig
 
 PAPER = "paper"
-"""The method that stands for the values below."""
+"""The method name that stands for the values below."""
 
 NORM = 40
-"""Of raw fc7 features, roughly: what the published σ1 and σ2 fit. They multiply its fourth and its second power."""
+"""Approximate norm of raw fc7 features, which the published σ1 and σ2 suit: they multiply its 4th and 2nd power."""
 
 _FC7 = ("alexnet", "vgg16")
 _WITH_RELU = (*_FC7, "small-cnn")
@@ -27,9 +27,9 @@ class PaperValue:
 
     Attributes:
         name: The option.
-        value: Gives its value, which may depend on the network.
-        published: Whether the paper says so.
-        why: What it says, or why we chose it.
+        value: Returns its value, which may depend on the network.
+        published: Whether the paper gives it.
+        why: What the paper says, or why we chose it.
     """
 
     name: str
@@ -49,42 +49,42 @@ PAPER_VALUES = (
     ),
     PaperValue(
         "trains",
-        lambda _: None,  # which is `paper` for a network that comes with trained weights
+        lambda _: None,  # meaning `paper` for a network with trained weights
         True,
-        "the fully connected and the last two convolutional layers learn; a network from scratch trains whole",
+        "the fully connected and the last two convolutional layers learn; from scratch the whole network trains",
     ),
-    PaperValue("augment", lambda _: False, True, "its results are without data augmentation"),
+    PaperValue("augment", lambda _: False, True, "the paper's results use no data augmentation"),
     PaperValue("estimator", lambda _: "plugin", True, "Eq. 1: scatters are plain averages"),
-    PaperValue("feature_scale", lambda _: "none", True, "the features enter the alignment as they are"),
-    PaperValue("target_weight", lambda _: None, True, "the loss is one over the union of both domains' images"),
+    PaperValue("feature_scale", lambda _: "none", True, "features are aligned unscaled"),
+    PaperValue("target_weight", lambda _: None, True, "one loss over the union of both domains' images"),
     PaperValue(
         "sigma1",
         lambda _: 1.6e-8,
         False,
-        "the value used is not published; this is the middle, in logarithms, of 5e-9 to 5e-8, where it found results "
-        "stable",
+        "the value used is not published; this is the logarithmic midpoint of 5e-9 to 5e-8, where the paper found "
+        "stable results",
     ),
     PaperValue(
         "sigma2",
         lambda _: 7e-6,
         False,
-        "the value used is not published; this is the middle, in logarithms, of 1e-6 to 5e-5, where it found results "
-        "stable",
+        "the value used is not published; this is the logarithmic midpoint of 1e-6 to 5e-5, where the paper found "
+        "stable results",
     ),
     PaperValue(
         "tap",
         lambda config: "after-relu" if config.backbone in _WITH_RELU else None,
         False,
-        "not said in so many words; Eq. 5 classifies the very features it aligns, and those stand behind the ReLU",
+        "not stated explicitly; Eq. 5 classifies the same features it aligns, and those follow the ReLU",
     ),
     PaperValue(
         "dropout",
         lambda _: "everywhere",
         False,
-        "not published; the networks are used as they were pre-trained, and those drop behind fc6 and fc7",
+        "not published; the networks are used as pre-trained, with dropout after fc6 and fc7",
     ),
-    PaperValue("norm_bound", lambda _: None, False, "τ is not published, nor how it is kept; needed if λ is low"),
-    PaperValue("optimizer", lambda _: "sgd", False, "gradient descent, it says; momentum and rates are not published"),
+    PaperValue("norm_bound", lambda _: None, False, "τ and its enforcement are not published; needed if λ is low"),
+    PaperValue("optimizer", lambda _: "sgd", False, "published as gradient descent, without momentum and rates"),
 )
 """What `--method paper` stands for."""
 
@@ -99,11 +99,11 @@ def is_paper(config: RunConfig) -> bool:
 
 
 def resolve_paper(config: RunConfig, given: Collection[str] | None = None) -> RunConfig:
-    """Put the paper's values where nothing else was asked for; a configuration that does not ask for them stays.
+    """Fill in the paper's values for options not given; other configurations are returned unchanged.
 
     Args:
         config: The configuration.
-        given: Names of the options that were given and win; None for those that differ from the defaults.
+        given: Names of the options that were given and take precedence; None for those that differ from the defaults.
 
     Example:
         >>> found = resolve_paper(RunConfig(method="paper", sigma2=1e-5))
@@ -117,10 +117,10 @@ def resolve_paper(config: RunConfig, given: Collection[str] | None = None) -> Ru
 
 
 def explain_paper(config: RunConfig) -> str:
-    """Say in a line what the method `paper` became.
+    """Say in one line what the method `paper` resolved to.
 
     Args:
-        config: The configuration that `resolve_paper` gave.
+        config: The configuration that `resolve_paper` returned.
 
     Example:
         >>> explain_paper(resolve_paper(RunConfig(method="paper", backbone="alexnet")))
@@ -135,7 +135,7 @@ def explain_paper(config: RunConfig) -> str:
     caution = (
         ""
         if fits
-        else f"; the paper's σ1 and σ2 fit raw features of norm about {NORM}, as fc7 of AlexNet gives, and "
+        else f"; the paper's σ1 and σ2 suit raw features of norm about {NORM}, such as fc7 of AlexNet; "
         f"{config.backbone} may need others"
     )
     return f"method {PAPER} stands for {' '.join(words)}{caution}"

@@ -1,4 +1,4 @@
-"""The images of a run: found in their folders, brought to the same classes, and divided in training and test."""
+"""The images of a run: found in their folders, restricted to the same classes, and split into training and test."""
 
 import hashlib
 import json
@@ -22,10 +22,10 @@ class RunData:
     Attributes:
         source: Source images that train; None for a method that does not use them.
         target: Target images that train; None for a method that does not use them.
-        test: Target images that test; None if nothing was left.
+        test: Target images to test on; None if none are left.
         classes: Names of the classes.
         left_out: Files and folders that were not used, with the reason.
-        notes: What else the user should know, a sentence each.
+        notes: What else the user should know, one sentence each.
     """
 
     classes: tuple[str, ...]
@@ -66,7 +66,7 @@ def gather(config: RunConfig, progress: Progress | None = None) -> RunData:
 
 
 def gather_training(config: RunConfig, progress: Progress | None = None) -> RunData:
-    """Find the images that train, and what --shots leaves of the target; the folder to test on is not looked at.
+    """Find the images that train, and the target images left by --shots; --target-test is not read.
 
     Args:
         config: Folders, shots and the method.
@@ -81,7 +81,7 @@ def gather_training(config: RunConfig, progress: Progress | None = None) -> RunD
     if source is not None:
         source, target = _match(source, target, config.leave_out, notes)
     if len(target.classes) < 2:
-        raise ValueError(f"there is one class alone ({target.classes[0]!r}): a classifier needs at least two")
+        raise ValueError(f"there is only one class ({target.classes[0]!r}): a classifier needs at least two")
     train, rest = _divide(target, config, method.uses_target, notes)
     if source is not None and config.source_shots is not None:
         source = _limit(source, config.source_shots, config.seed, notes)
@@ -96,10 +96,10 @@ def gather_training(config: RunConfig, progress: Progress | None = None) -> RunD
 
 
 def add_test(data: RunData, config: RunConfig, progress: Progress | None = None) -> RunData:
-    """Find the images of --target-test, if there is one, and leave out of the test what trains.
+    """Find the images of --target-test, if given, and leave training images out of the test.
 
     Args:
-        data: What `gather_training` gave; it stays as it is.
+        data: The result of `gather_training`; it is not changed.
         config: The same configuration.
         progress: Told how far the check of the images has come.
     """
@@ -139,53 +139,53 @@ def _match_test(test: LabelledImages, classes: tuple[str, ...], leave_out: bool,
     if unknown := [name for name in test.classes if name not in classes]:
         named = enumerate_words(map(repr, unknown))
         if not leave_out:
-            raise ValueError(f"classes to test on that were not trained: {named}; leave them out with --leave-out")
-        notes.append(f"left out {len(unknown)} classes of the test images that are not trained: {named}")
+            raise ValueError(f"test classes that were not trained: {named}; leave them out with --leave-out")
+        notes.append(f"left out {len(unknown)} test classes that are not trained: {named}")
     test = test.with_classes(classes)
     if not len(test):
-        raise ValueError("none of the images to test on has a class that was trained")
+        raise ValueError("no test image belongs to a trained class")
     return test
 
 
 def _divide(
     target: LabelledImages, config: RunConfig, trains: bool, notes: list[str]
 ) -> tuple[LabelledImages, LabelledImages | None]:
-    """Choose which target images train and which are left to test."""
+    """Choose which target images train and which are left for the test."""
     if config.shots is not None:
         train, rest = take_shots(target, config.shots, config.seed)
         if not len(rest):
-            notes.append("all target images train: nothing was left to test on")
+            notes.append("all target images are used for training; none are left to test on")
         return train, rest if len(rest) else None
     if config.target_test is not None:
         return target, None
     if not trains:
-        notes.append("the method does not learn from the target, so all target images test")
+        notes.append("the method does not learn from the target, so it is tested on all target images")
         return target, target
-    notes.append("all target images train: nothing was left to test on (see --shots and --target-test)")
+    notes.append("all target images are used for training; none are left to test on (see --shots and --target-test)")
     return target, None
 
 
 def _unseen(test: LabelledImages | None, trained: Sequence[LabelledImages], notes: list[str]) -> LabelledImages | None:
-    """Leave out test images that are byte-identical to one that trains: to know them again proves nothing."""
+    """Leave out test images that are byte-identical to a training image: recognizing them proves nothing."""
     if test is None:
         return None
     *known, own = content_keys([*trained, test])
     seen = {key for keys in known for key in keys}
     rows = [row for row, key in enumerate(own) if key not in seen]
     if copies := len(test) - len(rows):
-        rest = "" if rows else "; nothing was left to test on"
-        notes.append(f"left out of the test: {copies} images byte-identical to images that train{rest}")
+        rest = "" if rows else "; none are left to test on"
+        notes.append(f"left out of the test: {copies} images byte-identical to training images{rest}")
     return test.subset(rows) if rows else None
 
 
 def _limit(source: LabelledImages, shots: int, seed: int, notes: list[str]) -> LabelledImages:
     if lacking := short_classes(source, shots):
         named = enumerate_words(f"{name} ({count})" for name, count in lacking.items())
-        notes.append(f"{len(lacking)} source classes have fewer than {shots} images and give what they have: {named}")
+        notes.append(f"{len(lacking)} source classes have fewer than {shots} images, all of which are used: {named}")
     return take_shots(source, shots, seed, short="take")[0]
 
 
 def digest_names(images: LabelledImages) -> str:
-    """Give a short text that changes with the names of the images or their classes."""
+    """Return a short digest of the names of the images and their classes."""
     names = json.dumps([[images.name(row), images.labels[row]] for row in range(len(images))])
     return hashlib.sha256(names.encode()).hexdigest()[:16]

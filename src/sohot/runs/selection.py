@@ -1,6 +1,6 @@
-"""`--method auto`: candidates are trained without some labelled target images in turn, and asked for these.
+"""`--method auto`: chooses among candidates by cross-validation on the labelled target images.
 
-The images to test on play no part: those of --target-test are not even looked at before the choice is made.
+Test images play no part: those of --target-test are not even read before the choice is made.
 """
 
 from collections.abc import Collection, Iterator
@@ -25,16 +25,16 @@ from .trunk_store import TrunkStore
 
 
 def require_one_device(config: RunConfig) -> None:
-    """Refuse several devices: a selection trains many small models, one after the other, on one."""
+    """Refuse several devices: a selection trains many small models, one after another, on one."""
     if config.devices * config.num_nodes > 1 or Ranks.here().several:
         raise ValueError(
-            f"--method {AUTO} chooses on one device: leave --devices and --num-nodes out; to train on several, give "
-            "the command in the report of such a run with them"
+            f"--method {AUTO} chooses on one device: omit --devices and --num-nodes; to train on several, add them to "
+            "the command in the report of such a run"
         )
 
 
 def for_both(config: RunConfig) -> RunConfig:
-    """Give a configuration that asks for the training images of both domains, as the candidates may need them.
+    """Return a configuration that asks for training images of both domains, as the candidates may need them.
 
     >>> for_both(RunConfig(method="auto", shots=3)).method
     's+t'
@@ -51,24 +51,24 @@ def select(
 ) -> tuple[RunConfig, Choice]:
     """Choose a candidate by the labelled target images.
 
-    In at most 5 folds every labelled target image is held back once, but for classes of one image. The candidate with
-    the most held-out images right is chosen, the first in the list of those that have exactly as many. Finished
-    trainings are kept in the run's folder: the same selection, called again there, goes on where it was killed.
+    In at most 5 folds every labelled target image is held out once, except in classes of one image. The candidate with
+    the most correct held-out images wins; of equals the first in the list. Finished trainings are kept in the run's
+    folder: the same selection, started again there, continues where it was killed.
 
     Args:
         config: What all candidates share; `out` is the run's folder.
-        given: Names of the options that win over the candidates' own; None for those that differ from the defaults.
+        given: Names of the options that override the candidates' own; None for those that differ from the defaults.
         data: The images that train, of both domains.
-        store: Keeps the trunk's outputs, for the training that follows too.
-        progress: Told of each training's steps.
+        store: Keeps the trunk's outputs, also for the training that follows.
+        progress: Receives each training's steps.
 
     Returns:
         The configuration of the chosen candidate, and the scores of all.
 
     Raises:
         ValueError: No class has two labelled target images.
-        ChangedRun: The folder holds another selection that was to be gone on with, or another process works in it.
-        Interrupted: Ctrl-C or SIGTERM; what is finished is kept.
+        ChangedRun: The folder holds another selection that was to be resumed, or another process uses it.
+        Interrupted: Ctrl-C or SIGTERM; finished trainings are kept.
         TrainingError: Every candidate failed.
     """
     configs = {one.name: one.settings for one in auto_candidates(config, given)}
@@ -100,7 +100,7 @@ def select(
             cause = "Ctrl-C" if signal == "SIGINT" else signal
             raise Interrupted(
                 f"stopped by {cause} while a method was being chosen; {len(kept)} of {len(configs) * len(folds)} "
-                f"trainings are done and kept in {kept.file}, resume to go on",
+                f"trainings are done and kept in {kept.file}; resume to continue",
                 signal,
             ) from None
         try:
@@ -112,33 +112,33 @@ def select(
 
 
 def make_folds(config: RunConfig, data: RunData) -> list[Fold]:
-    """Divide the labelled target images, in turn, into some that train and some that are held back."""
+    """Split the labelled target images, in turn, into some that train and some that are held out."""
     if data.target is None:
         raise ValueError(f"--method {AUTO} needs labelled target images")
     try:
         return few_shot_rows(data.target, folds=MOST_FOLDS, seed=config.seed)
     except TooFewShots:
         raise ValueError(
-            f"--method {AUTO} chooses by held-out target images and needs two different labelled target images of at "
-            "least one class: name a method instead, --method means or --method s+t"
+            f"--method {AUTO} chooses by held-out target images, so at least one class needs two different labelled "
+            "target images; otherwise name a method: --method means or --method s+t"
         ) from None
 
 
 def asked_options(config: RunConfig, given: Collection[str] | None) -> dict[str, Any]:
-    """Give the options that were asked for, in the kind of values TOML holds; the method is still open."""
+    """Return the requested options as TOML values; the method is still open."""
     stored = config.stored()
     names = config.changed() if given is None else given
     return {**{name: value for name, value in stored.items() if name in names}, "method": AUTO}
 
 
 def result_options(config: RunConfig) -> dict[str, Any]:
-    """Give the options that shape a result, in the kind of values TOML holds."""
+    """Return the options that affect a result, as TOML values."""
     stored = config.stored()
     return {name: stored.get(name) for name in RESULT_OPTIONS}
 
 
 def describe_data(data: RunData) -> dict[str, Any]:
-    """Describe the images that train so that others are told apart: names, classes, bytes."""
+    """Describe the training images so that others can be told apart: names, classes, bytes."""
     parts = {"source": data.source, "target": data.target}
     return {
         "classes": list(data.classes),
@@ -151,7 +151,7 @@ def describe_data(data: RunData) -> dict[str, Any]:
 
 
 def _own_options(candidates: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Give the options in which candidates differ, by candidate."""
+    """Return the options in which candidates differ, by candidate."""
     first, *others = candidates.values()
     differ = [name for name, value in first.items() if any(one[name] != value for one in others)]
     return {name: {key: one[key] for key in differ} for name, one in candidates.items()}
@@ -159,11 +159,11 @@ def _own_options(candidates: dict[str, dict[str, Any]]) -> dict[str, dict[str, A
 
 @contextmanager
 def _held(out: Path) -> Iterator[None]:
-    """Keep the run's folder for this process."""
+    """Lock the run's folder for this process."""
     out.mkdir(parents=True, exist_ok=True)
     try:
         lock = lock_folder(out)
     except BlockingIOError:
-        raise ChangedRun(f"--out {out} is in use by another process that works in it") from None
+        raise ChangedRun(f"--out {out} is in use by another process") from None
     with lock:
         yield

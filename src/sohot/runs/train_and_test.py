@@ -1,4 +1,4 @@
-"""Trains and tests one model, as every run, fold and cell of a grid does it: build, batch, train, test."""
+"""Trains and tests one model, for every run, fold and grid cell: build, batch, train, test."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -32,11 +32,11 @@ StepWatcher = Callable[[dict[str, float]], None]
 Begin = Callable[[TwoStreams, FitSettings], Mapping[str, Any]]
 
 IMAGE_BATCH, OUTPUT_BATCH = 32, 256
-"""Images, and outputs of the trunk, that are classified together."""
+"""Numbers of images and of trunk outputs to classify together."""
 
 
 class Sizes(NamedTuple):
-    """Images that trained, by domain, and images that tested."""
+    """Numbers of training images, by domain, and of test images."""
 
     source: int
     target: int
@@ -44,7 +44,7 @@ class Sizes(NamedTuple):
 
 
 class Seconds(NamedTuple):
-    """Time that went into the outputs of the frozen layers, into training, and into the test."""
+    """Time spent on the outputs of the frozen layers, on training, and on the test."""
 
     features: float
     train: float
@@ -53,17 +53,17 @@ class Seconds(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A trained model and how well it does.
+    """A trained model and its accuracy.
 
     Attributes:
         model: The two streams.
-        result: What `fit` gave.
+        result: The result of `fit`.
         settings: How it was trained.
-        evaluation: How well it does on the images to test on; None if there were none, and on all ranks but the first.
+        evaluation: Its accuracy on the test images; None if there were none, and on all ranks but the first.
         seconds: Where the time went.
         sizes: How many images there were.
-        batch_rows: How many of them a step sees.
-        notes: What the user should know, a sentence each.
+        batch_rows: How many of them a step uses.
+        notes: What the user should know, one sentence each.
     """
 
     model: TwoStreams
@@ -76,7 +76,7 @@ class TrainedModel:
     notes: tuple[str, ...] = ()
 
     def tested(self) -> Evaluation:
-        """Give the evaluation where there were images to test on."""
+        """Return the evaluation; refuse if there were no test images."""
         if self.evaluation is None:
             raise ValueError("there were no images to test on")
         return self.evaluation
@@ -96,17 +96,17 @@ def train_and_test(
 
     Args:
         config: How to build and train it.
-        data: The images. Of a domain that the method does not use nothing is read.
-        store: Where trunk outputs come from.
-        fold: Rows of the target's images: some train, the others test in place of `data.test`.
+        data: The images. Nothing is read of a domain that the method does not use.
+        store: Source of trunk outputs.
+        fold: Rows of the target's images: some train, the others test instead of `data.test`.
         begin: Called before images pass the trunk, with the untrained model and its settings. It may refuse; else it
-            says what must not change when the run is resumed. The run is then kept in `config.out`. None: nothing is
+            returns what must not change when the run is resumed, and the run is kept in `config.out`. None: nothing is
             kept.
-        steps: Gives what watches the steps, for the time of the training.
-        progress: Told how many images are tested.
+        steps: Returns the watcher of the steps, for the duration of training.
+        progress: Receives the number of images tested.
 
     Raises:
-        Diverged: The loss is no number, or far above its first value.
+        Diverged: The loss is not a number, or far above its first value.
     """
     ranks, device = Ranks.here(), choose_device(config.device)
     method = config.settings().resolved_method()
@@ -161,14 +161,14 @@ def train_fold(
     store: TrunkStore,
     on_step: Callable[[int, int], None] | None = None,
 ) -> FoldScore:
-    """Train without the target images that are held back, and count which of these come out right.
+    """Train without the held-out target images, and count how many of them are classified correctly.
 
     Args:
         config: The candidate.
         data: The images that train, of both domains.
         fold: The rows of `data.target`.
         store: Where trunk outputs are kept between folds and candidates.
-        on_step: Told the step that is done and the number of steps.
+        on_step: Receives the finished step and the number of steps.
     """
 
     def steps(settings: FitSettings) -> AbstractContextManager[StepWatcher | None]:
@@ -188,14 +188,14 @@ def evaluate_on(
     progress: Progress | None = None,
     outputs: Inputs | None = None,
 ) -> Evaluation:
-    """Classify images by the target stream and compare with the truth.
+    """Classify images with the target stream and compare with the truth.
 
     Args:
         model: The trained streams.
-        images: Images with their classes, in the numbers the model was trained with.
+        images: Images with their classes, numbered as in training.
         workers: Threads that read images.
-        progress: Told how many images are tested.
-        outputs: What the target's trunk gives for the images, where that is at hand; None to read them.
+        progress: Receives the number of images tested.
+        outputs: Outputs of the target's trunk for the images, if available; None to read the images.
 
     Returns:
         Accuracies with their 95 % intervals and the confusion matrix.
@@ -212,7 +212,7 @@ def evaluate_on(
 def _test_outputs(
     config: RunConfig, model: TwoStreams, data: RunData, store: TrunkStore, place: str, fold: Fold | None
 ) -> Inputs | None:
-    """Give the trunk outputs of the images to test on where these are kept anyway; others are read once, as images."""
+    """Return the trunk outputs of the test images if they are kept anyway; other images are read once."""
     if place == OFF:
         return None
     if fold is not None:

@@ -1,4 +1,4 @@
-"""Outputs of a frozen trunk in a folder that many trainings share: the cells of a grid, and its runners."""
+"""Outputs of a frozen trunk in a folder shared by many trainings: the cells of a grid and its runners."""
 
 import json
 import shutil
@@ -19,18 +19,18 @@ from ..data.labelled import LabelledImages, Progress
 from ..networks.trunk_cache import cache_trunk, open_cache, output_bytes, trunk_key
 
 CHUNK = 256
-"""Images in one file: what a killed runner loses at most."""
+"""Images in one file: the most that a killed runner loses."""
 BATCH = 32
-"""Images that pass the trunk together."""
+"""Images that pass through the trunk together."""
 STAGE = "passing images through the frozen layers"
 
 
 class RowInputs:
-    """Rows that lie in several memory-mapped tensors, as inputs of training.
+    """Rows of several memory-mapped tensors, as inputs of training.
 
     Args:
         tensors: The tensors, one row per image.
-        places: For each row the number of its tensor and its row there, shape (rows, 2).
+        places: The tensor number of each row and its row there, shape (rows, 2).
 
     Example:
         >>> inputs = RowInputs([torch.zeros(2, 1), torch.ones(1, 1)], torch.tensor([[1, 0], [0, 1]]))
@@ -45,7 +45,7 @@ class RowInputs:
         return len(self.places)
 
     def batch(self, rows: Tensor) -> Tensor:
-        """Give these rows, stacked."""
+        """Return these rows, stacked."""
         numbers, within = self.places[rows.cpu()].unbind(1)
         first = self.tensors[int(numbers[0])]
         found = torch.empty(len(rows), *first.shape[1:], dtype=first.dtype)
@@ -56,15 +56,15 @@ class RowInputs:
 
 
 class TrunkFolder:
-    """What one trunk gives for images, in a folder: files of some hundred images each, and an index beside each.
+    """Outputs of one trunk for images, in a folder: files of a few hundred images each, with an index each.
 
-    Files appear whole or not at all, so that a runner that was killed goes on where it was, and one that needs more
-    images adds to what is there. Images are known by name, size and time of change; trunks by layers and weights.
+    Files are written atomically, so a killed runner continues where it stopped, and one that needs more images adds to
+    them. Images are identified by name, size and modification time; trunks by layers and weights.
 
     Args:
-        root: Where the folders of all trunks lie.
+        root: The folder that holds the folders of all trunks.
         trunk: The frozen part of a network.
-        spec: How the network wants its images.
+        spec: The network's image format.
     """
 
     def __init__(self, root: Path, trunk: nn.Module, spec: InputSpec) -> None:
@@ -76,7 +76,7 @@ class TrunkFolder:
         self.refresh()
 
     def refresh(self) -> None:
-        """Take note of what has come into the folder."""
+        """Read new files in the folder."""
         for index in sorted(self.folder.glob("*.json")):
             if index.name in self._read:
                 continue
@@ -92,11 +92,11 @@ class TrunkFolder:
                 self._tensors.append(tensor)
 
     def missing(self, images: LabelledImages) -> list[int]:
-        """Give the rows of images that are not there yet."""
+        """Return the rows of images that are still missing."""
         return [row for row, name in enumerate(image_texts(images)) if name not in self._places]
 
     def inputs(self, images: LabelledImages) -> RowInputs | None:
-        """Give inputs of training or test; None unless all the images are there."""
+        """Return inputs of training or test; None unless all the images are there."""
         try:
             places = [self._places[name] for name in image_texts(images)]
         except KeyError:
@@ -104,11 +104,11 @@ class TrunkFolder:
         return RowInputs(self._tensors, torch.tensor(places, dtype=torch.int64).reshape(-1, 2))
 
     def whole(self) -> Tensor:
-        """Read everything that is there into memory, one row per image; see `rows`."""
+        """Read all files into memory, one row per image; see `rows`."""
         return torch.cat(self._tensors) if self._tensors else torch.empty(0)
 
     def rows(self, images: LabelledImages) -> Tensor | None:
-        """Give the rows of images in `whole`; None unless all the images are there."""
+        """Return the rows of images in `whole`; None unless all the images are there."""
         found = self.inputs(images)
         if found is None:
             return None
@@ -122,13 +122,13 @@ class TrunkFolder:
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Compute what is missing of some images.
+        """Compute the missing outputs of some images.
 
         Args:
             images: The images.
             device: Where the trunk runs.
             workers: Threads that read images.
-            progress: Told how many images are done.
+            progress: Receives the number of images done.
         """
         rows = self.missing(images)
         for start in range(0, len(rows), CHUNK):
@@ -144,14 +144,14 @@ class TrunkFolder:
 
 
 def image_texts(images: LabelledImages) -> Iterator[str]:
-    """Give a text for each image that changes when its file does, but not with the folder of the data set."""
+    """Yield a text for each image that changes with its file, but not with the folder of the data set."""
     for row, file in enumerate(images.files):
         stat = file.stat()
         yield f"{images.reader} {images.name(row)} {stat.st_size} {stat.st_mtime_ns}"
 
 
 def join_images(lists: Iterable[LabelledImages]) -> list[LabelledImages]:
-    """Put lists of images together, each image once and in one order; one list for each way of reading."""
+    """Merge lists of images, each image once and in a fixed order; one list per reader."""
     found: dict[str, dict[str, tuple[LabelledImages, int]]] = {}
     for images in lists:
         named = found.setdefault(images.reader, {})
@@ -174,20 +174,20 @@ def fill_folders(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Compute all outputs of a grid that are not there yet, one runner at a time.
+    """Compute all missing outputs of a grid, one runner at a time.
 
     Args:
-        wanted: Trunks and the images they shall see.
-        root: Where the folders of all trunks lie.
+        wanted: Trunks and the images for each.
+        root: The folder that holds the folders of all trunks.
         device: Where the trunks run.
         workers: Threads that read images.
-        progress: Told how many images are done.
+        progress: Receives the number of images done.
 
     Returns:
-        How many images passed a trunk.
+        How many images passed through a trunk.
 
     Raises:
-        OSError: The disk has not enough room.
+        OSError: There is not enough disk space.
     """
     lists = [(folder, images) for folder, lists in wanted for images in join_images(lists)]
     if not any(folder.missing(images) for folder, images in lists):
@@ -195,7 +195,7 @@ def fill_folders(
     root.mkdir(parents=True, exist_ok=True)
     with _lock(root, progress):
         for folder, _ in lists:
-            folder.refresh()  # another runner may have computed some meanwhile
+            folder.refresh()  # another runner may have computed some
         counts = [len(folder.missing(images)) for folder, images in lists]
         _require_room(root, [(folder, count) for (folder, _), count in zip(lists, counts, strict=True) if count])
         for folder, images in lists:
@@ -209,7 +209,7 @@ def _lock(root: Path, progress: Progress | None) -> ExitStack:
             return lock_folder(root)
         except BlockingIOError:
             if progress is not None:
-                progress("waiting for another runner that computes features here", 0, 1)
+                progress("waiting for another runner to compute features here", 0, 1)
             time.sleep(0.2)
 
 
@@ -219,8 +219,8 @@ def _require_room(root: Path, wanted: Sequence[tuple[TrunkFolder, int]]) -> None
     if needed > free:
         images = sum(count for _, count in wanted)
         raise OSError(
-            f"the frozen layers' outputs for {images} images take {needed / 1e9:.1f} GB, and "
-            f"{root} has {free / 1e9:.1f} GB free: give --out on a larger disk, or fewer --shifts"
+            f"the frozen layers' outputs for {images} images take {needed / 1e9:.1f} GB, but "
+            f"{root} has {free / 1e9:.1f} GB free: put --out on a larger disk, or give fewer --shifts"
         )
 
 

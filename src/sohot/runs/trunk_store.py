@@ -1,7 +1,7 @@
-"""The store of trunk outputs: what the frozen layers give for an image is computed once and shared by trainings.
+"""The store of trunk outputs: the outputs of the frozen layers are computed once per image and shared by trainings.
 
-Outputs lie on the device, in memory, in a file beside the run, or in a folder that the cells of a grid share. Where
-every step sees other pictures (--augment), or nothing is to be kept, the store gives the images themselves.
+They are kept on the device, in memory, in a file of the run, or in a folder shared by the cells of a grid. If every
+step uses different images (--augment), or nothing is to be kept, the store returns the images themselves.
 """
 
 import time
@@ -27,7 +27,7 @@ from .config import RunConfig
 from .trunk_folder import BATCH, RowInputs, TrunkFolder, image_texts
 
 OFF, SHARED = "off", "shared"
-"""Places beside those that `RunConfig.cache` names: no outputs but images, and the folder of a grid."""
+"""Places besides those of `RunConfig.cache`: images instead of outputs, and the folder of a grid."""
 
 _ABOVE_THE_TRUNK = ("streams", "heads", "norm_bound", "projection")
 _TRUNK = (*(name for name in OPTIONS if name not in _ABOVE_THE_TRUNK), *START, "seed", "augment")
@@ -36,14 +36,14 @@ Key = tuple[object, ...]
 
 
 class TrunkStore:
-    """Gives the inputs of trainings, and keeps the trunk outputs they share by network, domain and list of images.
+    """Provides the inputs of trainings, and keeps shared trunk outputs by network, domain and list of images.
 
     Args:
         root: The folder in which the cells of a grid share outputs (see `TrunkFolder`); None if there is none.
-        progress: Told how many images have passed the trunk.
+        progress: Receives the number of images that passed through the trunk.
 
     Attributes:
-        notes: What the user should know, a sentence each.
+        notes: What the user should know, one sentence each.
     """
 
     def __init__(self, root: Path | None = None, progress: Progress | None = None) -> None:
@@ -54,9 +54,9 @@ class TrunkStore:
         self._folders: dict[int, TrunkFolder] = {}
 
     def place(self, config: RunConfig, model: TwoStreams, rows: int) -> str:
-        """Say where the outputs of a network are kept: "device", "memory", "disk", "shared" or "off".
+        """Return where the outputs of a network are kept: "device", "memory", "disk", "shared" or "off".
 
-        Where asked, else where so many rows fit; decided once for each network.
+        As requested, else where that many rows fit; decided once per network.
         """
         key = _network(config)
         if key not in self._places:
@@ -73,14 +73,14 @@ class TrunkStore:
         place: str,
         rows: Sequence[int] | None = None,
     ) -> Inputs:
-        """Give the inputs of a list of images, or of some rows out of what is kept of the whole list.
+        """Return the inputs of a list of images, or of some of its rows.
 
         Args:
             config: Augmentation, device, threads, and the run's folder for outputs on disk.
             model: The two streams.
             domain: "source" or "target".
             images: The images.
-            place: What `place` said.
+            place: The result of `place`.
             rows: Rows of the list; None for all.
         """
         if place == OFF:
@@ -95,19 +95,19 @@ class TrunkStore:
         return whole if rows is None else TensorInputs(whole.batch(torch.tensor(rows, dtype=torch.int64)))
 
     def shared(self, config: RunConfig, model: TwoStreams, domain: str, images: LabelledImages) -> Inputs:
-        """Give the inputs of images out of the grid's folder; what is not there is computed in memory, with a note."""
+        """Return the inputs of images from the grid's folder; missing ones are computed in memory, with a note."""
         folder = self.folder(model, domain)
         found = folder.inputs(images)
         if found is not None:
             return found
         name = folder.folder.parent.name
-        self.notes = [f"outputs of the frozen layers were not in {name}/ and were computed for this cell alone"]
+        self.notes = [f"outputs of the frozen layers were not in {name}/ and were computed for this cell only"]
         return trunk_outputs(config, model, domain, images, "memory")
 
     def folder(self, model: TwoStreams, domain: str) -> TrunkFolder:
-        """Give the folder in which the cells of a grid share the outputs of a domain's trunk."""
+        """Return the folder in which the cells of a grid share the outputs of a domain's trunk."""
         if self.root is None:
-            raise ValueError("this store has no folder that cells share")
+            raise ValueError("this store has no shared folder for cells")
         trunk = model.trunk(domain)
         if id(trunk) not in self._folders:
             self._folders[id(trunk)] = TrunkFolder(self.root, trunk, model.inputs[domain])
@@ -115,10 +115,10 @@ class TrunkStore:
 
 
 def choose_cache(config: RunConfig, model: TwoStreams, rows: int) -> str:
-    """Say where a run keeps the trunk's outputs: where asked, else where they fit.
+    """Choose where a run keeps the trunk's outputs: as requested, else where they fit.
 
-    On a GPU if they take at most a quarter of what is free there (training needs the rest), else in memory if they take
-    at most half of what is free, else on disk.
+    On a GPU if they take at most a quarter of its free memory (training needs the rest), else in memory if they take
+    at most half of the free memory, else on disk.
     """
     if config.augment:
         return OFF
@@ -140,7 +140,7 @@ def trunk_outputs(
 ) -> TensorInputs:
     """Pass the images of one domain through the trunk.
 
-    Several ranks of a machine share one file: the first of them writes it, the others read it in place.
+    Several ranks of a machine share one file: the first writes it, the others memory-map it.
 
     Args:
         config: Device, threads, and the run's folder for outputs on disk.
@@ -148,7 +148,7 @@ def trunk_outputs(
         domain: "source" or "target".
         images: The images.
         place: Where to keep the outputs: "device", "memory" or "disk".
-        progress: Told how many images have passed the trunk.
+        progress: Receives the number of images that passed through the trunk.
     """
     spec, trunk = model.inputs[domain], model.trunk(domain)
     ranks, device = Ranks.here(), choose_device(config.device)
@@ -165,19 +165,19 @@ def trunk_outputs(
 
 
 def cache_folder(config: RunConfig) -> Path:
-    """Where outputs on disk lie: beside the run."""
+    """Folder of outputs on disk, inside the run's folder."""
     return (config.out or Path()) / "cache"
 
 
 def _wait_for(file: Path, rows: int, key: str) -> Tensor:
-    """Wait for a cache that another rank writes; if that one fails, whoever has started the ranks ends this one too."""
+    """Wait for a cache that another rank writes; if that rank fails, the launcher ends this one too."""
     while (found := open_cache(file, rows, key)) is None:
         time.sleep(0.2)
     return found
 
 
 def _near(inputs: RowInputs, device: torch.device) -> Inputs:
-    """Bring what is read in every step to a GPU once, if it takes at most a quarter of what is free there."""
+    """Copy what every step reads to a GPU once, if it takes at most a quarter of its free memory."""
     if device.type != "cuda":
         return inputs
     whole = inputs.batch(torch.arange(len(inputs)))
@@ -186,18 +186,18 @@ def _near(inputs: RowInputs, device: torch.device) -> Inputs:
 
 
 def image_inputs(config: RunConfig, spec: InputSpec, images: LabelledImages) -> ImageInputs | AugmentedImages:
-    """Give images as they are, or cropped and mirrored anew in each step.
+    """Return images unchanged, or cropped and mirrored anew in each step.
 
-    Decoded pictures are kept as long as there is room: as for the trunk's outputs, at most half of what is free in
-    memory, and a quarter of it on a GPU. What is free is asked while pictures are there already, hence a whole and a
-    third of it; source and target share that.
+    Decoded images are kept while there is room: as for the trunk's outputs, at most half of the free memory, and a
+    quarter of it on a GPU. Free memory is measured while images are already held, hence factors of one and a third;
+    source and target share that.
     """
     if not config.augment:
         return ImageInputs(images, spec, config.read_threads)
     shares = 2 * Ranks.here().local_count
     gpu = None
     if choose_device(config.device).type == "cuda":
-        gpu = torch.device("cuda", torch.cuda.current_device())  # threads that read may have another current one
+        gpu = torch.device("cuda", torch.cuda.current_device())  # reader threads may have another current device
     return AugmentedImages(
         images,
         spec,
@@ -209,10 +209,10 @@ def image_inputs(config: RunConfig, spec: InputSpec, images: LabelledImages) -> 
 
 
 def _free_memory() -> float:
-    """Estimate the memory that is free, in bytes."""
+    """Estimate the free memory, in bytes."""
     return float(psutil.virtual_memory().available)
 
 
 def _network(config: RunConfig) -> Key:
-    """Tell networks apart by all that decides what their trunks give."""
+    """Return a key of everything that determines the outputs of a network's trunks."""
     return tuple(getattr(config, name) for name in _TRUNK)

@@ -136,5 +136,5 @@ def test_engines_go_by_name():
     assert make_engine("local", workers=3, device="cpu").workers == 3
     with pytest.raises(ValueError, match="engine must be one of"):
         make_engine("slurm")
-    with pytest.raises(ValueError, match="--address belongs to --engine ray"):
+    with pytest.raises(ValueError, match="--address needs --engine ray"):
         make_engine("local", address="auto")

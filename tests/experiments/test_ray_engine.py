@@ -84,7 +84,7 @@ def test_an_error_of_the_work_is_the_outcome_at_once(seen):
 def test_a_cell_that_kills_its_worker_fails_after_retries_and_stops_no_other(seen):
     ((result, error),) = [one[2:4] for one in seen["outcomes"] if one[1] == "dies"]
     assert result is None
-    assert error.startswith(f"Ray gave the cell up, after {MAX_RETRIES} retries: ")
+    assert error.startswith(f"Ray gave up after {MAX_RETRIES} retries: ")
     # The machine may have been killed between its death and its next attempt, which Ray then counts too.
     assert 1 <= len(_begun(seen, "dies")) <= 1 + MAX_RETRIES
 
@@ -134,7 +134,7 @@ def test_a_server_of_another_kind_is_refused_quickly():
 
         threading.Thread(target=answer, daemon=True).start()
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(ConnectionError, match=f"^what answers at {address} is not a Ray cluster$"):
+        with pytest.raises(ConnectionError, match=f"^the server at {address} is not a Ray cluster$"):
             ray_cluster.check_reachable(address)
 
 

@@ -205,7 +205,7 @@ def test_a_damaged_attempt_is_told_in_a_sentence(store, file, column, content, s
 
 def test_another_file_and_another_version_are_refused(tmp_path, file):
     (tmp_path / "text").write_text("no database at all, but a long enough text to be looked at " * 20)
-    with pytest.raises(ValueError, match="is not a file of results"):
+    with pytest.raises(ValueError, match="is not a results file"):
         Store(tmp_path / "text")
     Store(file).close()
     with sqlite3.connect(file) as connection:

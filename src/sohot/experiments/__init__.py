@@ -1,4 +1,4 @@
-"""Experiments: grids of trainings, and what computes and keeps them."""
+"""Experiments: grids of trainings, and the code that computes and stores them."""
 
 from typing import TYPE_CHECKING
 

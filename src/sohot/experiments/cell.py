@@ -1,4 +1,4 @@
-"""A cell: one training and test of a grid, named by the hash of all that determines its result."""
+"""A cell: one training and test of a grid, named by a hash of everything that determines its result."""
 
 import hashlib
 import json
@@ -11,34 +11,34 @@ from ..methods.registry import method
 from ..methods.settings import FitSettings
 
 RESULTS_VERSION = 1
-"""Part of every key; raise it when a change of the program changes results, so that old ones are not taken for new."""
+"""Part of every key; raise it when a code change alters results, so that old results are not taken for new ones."""
 
 SELECTIONS = ("none", "cv", "validation")
 
 TRIALS = 20
-"""Settings tried per cell where they are chosen."""
+"""Settings tried per cell when selecting."""
 
 _FILES = ("weights", "source_weights")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """All that determines one result, in values that JSON holds.
+    """Everything that determines one result, as JSON values.
 
     Attributes:
         dataset: Name of the data set.
-        shift: From which domain to which.
+        shift: Source and target domain.
         split: Number of the split.
-        method: Name of the method, in its one spelling.
+        method: Normalized name of the method.
         backbone: Name of the network.
-        protocol: Name of the protocol that divides the images.
-        draw: Numbers of the protocol that differ from its own, such as `{"target_shots": 5}`.
+        protocol: Name of the protocol that splits the images.
+        draw: Numbers of the protocol that differ from its defaults, such as `{"target_shots": 5}`.
         settings: Options of `sohot fit` that differ from its defaults; see `relevant_settings`.
         frozen: Whether only a head is trained, on features that do not change.
         select: How settings are chosen: "none", "cv" (few-shot cross-validation) or "validation".
-        search: What they are chosen from: `{"space": {name: [value, …]}, "trials": n}`; empty where select is "none".
-        data: Fingerprint of the images, whatever folder they lie in.
-        weights: Fingerprint of files of weights and networks of one's own; "" where there are none.
+        search: The candidates: `{"space": {name: [value, …]}, "trials": n}`; empty if select is "none".
+        data: Fingerprint of the images, independent of their folder.
+        weights: Fingerprint of the files of weights and of users' own networks; "" if there are none.
 
     Example:
         >>> cell = Cell("office31", "A-W", 1, "so", "lite0", settings={"steps": 100})
@@ -62,9 +62,9 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """The cell's name: a hash of all the above, the places of files aside (their content is in `weights`).
+        """The cell's name: a hash of all the above, except the locations of files (their content is in `weights`).
 
-        The number of steps is always part of it, so that results are never taken for those of another default.
+        It always includes the number of steps, so that results are never confused with those of another default.
         """
         content = {**self.as_dict(), "results_version": RESULTS_VERSION}
         content["settings"] = {
@@ -80,17 +80,17 @@ class Cell:
         return hash(self.key)
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the cell as JSON holds it."""
+        """Return the cell as JSON values."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Cell":
-        """Rebuild a cell from what `as_dict` gave; what later versions may have added is left aside."""
+        """Rebuild a cell from the output of `as_dict`; ignore additions of later versions."""
         known = {one.name for one in fields(cls)}
         return cls(**{name: value for name, value in content.items() if name in known})
 
     def label(self) -> str:
-        """Name the cell for people.
+        """Name the cell for readers.
 
         >>> Cell("office31", "A-W", 2, "so", "lite0", draw={"target_shots": 5}, settings={"sigma1": 0.5}).label()
         'A-W split 2 so target_shots=5 sigma1=0.5'
@@ -100,12 +100,12 @@ class Cell:
 
 
 def relevant_settings(name: str, settings: Mapping[str, Any], *, frozen: bool = False) -> dict[str, Any]:
-    """Leave out the settings that a method does not look at, so that `s+t` is one cell whatever σ is.
+    """Drop the settings that a method ignores, so that `s+t` is one cell whatever σ is.
 
     Args:
         name: Name of the method.
         settings: Options of `sohot fit`; with `frozen` those of training on features.
-        frozen: Whether they are of a cell on frozen features.
+        frozen: Whether the cell trains on frozen features.
 
     Example:
         >>> relevant_settings("s+t", {"sigma1": 1.0, "steps": 50}), relevant_settings("so", {"sigma1": 1.0})

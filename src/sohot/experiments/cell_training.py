@@ -24,7 +24,7 @@ FEATURES = "features"
 
 @dataclass(frozen=True)
 class Workplace:
-    """Where cells are computed; it has no influence on results.
+    """Where cells are computed; it does not affect results.
 
     Attributes:
         root: The folder of the data set.
@@ -42,7 +42,7 @@ class Workplace:
 
 
 def draw_split(cell: Cell, where: Workplace) -> Split:
-    """Draw the split of a cell; the last few are remembered, for cells of one split come one after the other."""
+    """Draw the split of a cell; the last few are cached, since cells of one split follow each other."""
     return _split(
         cell.dataset,
         where.root,
@@ -65,7 +65,7 @@ def _split(name: str, root: Path, options: str, protocol: str, shift: str, split
 
 
 def config_of(cell: Cell, settings: Mapping[str, Any], where: Workplace) -> RunConfig:
-    """Give the options of `sohot fit` that a cell stands for."""
+    """Return the options of `sohot fit` for a cell."""
     own = {"method": cell.method, "backbone": cell.backbone, "device": where.device, "read_threads": where.workers}
     if cell.frozen:  # the whole network is the trunk
         settings = {name: value for name, value in settings.items() if name in FEATURE_KEYS}
@@ -81,15 +81,15 @@ def train(
     test_side: str,
     where: Workplace,
 ) -> TrainedModel:
-    """Train on the sides "source_train" and "target_train", as far as the method uses them, and test on another.
+    """Train on the sides "source_train" and "target_train", if the method uses them, and test on another.
 
     Args:
         cell: The cell.
-        settings: Its settings, or others that are tried.
+        settings: Its settings, or others to try.
         classes: Names of the classes.
         sides: Images by side.
         test_side: The side to test on.
-        where: Where shared features lie, and the device.
+        where: The folder of shared features, and the device.
     """
     data = RunData(tuple(classes), sides["source_train"], sides["target_train"], sides[test_side])
     return train_and_test(config_of(cell, settings, where), data, TrunkStore(where.out / FEATURES))

@@ -1,4 +1,4 @@
-"""One SQLite file: safe commits, and errors that are one sentence."""
+"""One SQLite file: safe commits, and one-sentence errors."""
 
 import os
 import sqlite3
@@ -22,15 +22,15 @@ _SHARED = (
     "orangefs",
     "fuse",
 )
-"""Beginnings of the names of such file systems; through "fuse" come sshfs and many others."""
+"""Prefixes of the names of shared file systems; "fuse" covers sshfs and many others."""
 
 
 def is_shared(folder: Path, mounts: str | None = None) -> bool:
-    r"""Tell whether other machines may have the same folder open; False where the system does not tell.
+    r"""Tell whether other machines may have the same folder open; False if unknown.
 
     Args:
         folder: The folder.
-        mounts: What is mounted, as Linux lists it; None to look.
+        mounts: The mounts, as Linux lists them; None to look them up.
 
     Example:
         >>> is_shared(Path("/home/ada/runs"), "disk / ext4 rw 0 0\nserver:/home /home nfs4 rw 0 0")
@@ -64,9 +64,9 @@ class Database:
     """A connection to an SQLite file.
 
     Args:
-        file: The file; made if it is not there.
-        schema: Statements that make its tables.
-        version: The format of the tables; a file of another one is refused.
+        file: The file; created if missing.
+        schema: Statements that create its tables.
+        version: The format of the tables; files of another format are refused.
 
     Raises:
         StoreError: It cannot be opened or written.
@@ -85,32 +85,32 @@ class Database:
         return self._connection.execute(query, values)
 
     def one(self, query: str) -> int:
-        """Ask for one number."""
+        """Query one number."""
         return int(self._connection.execute(query).fetchone()[0])
 
     def connect(self) -> sqlite3.Connection:
         """Open another connection, for another thread."""
         connection = sqlite3.connect(self.file, timeout=_BUSY_SECONDS, isolation_level=None)
         connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA synchronous = EXTRA")  # a commit counts when it is on the disk
+        connection.execute("PRAGMA synchronous = EXTRA")  # a commit counts once it is on disk
         return connection
 
     def write_ahead(self) -> None:
-        """Keep a write-ahead log while this process writes, unless machines share the folder, where it does not work.
+        """Use a write-ahead log while this process writes, except on shared file systems, where it does not work.
 
-        A commit then costs one wait for the disk, not four, and one that need not last none.
+        A durable commit then waits once for the disk instead of four times, and others not at all.
         """
         if self._ahead is None:
             self._ahead = False
             if not is_shared(self.file.parent):
-                with suppress(sqlite3.OperationalError):  # somebody reads at this very moment: then without
+                with suppress(sqlite3.OperationalError):  # another process is reading right now: do without
                     (mode,) = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()
                     self._ahead = mode == "wal"
 
     def close(self) -> None:
-        """Close the file; one that we wrote is left plain, to be read where nothing may be written."""
+        """Close the file; one that we wrote is left without a log, readable on read-only media."""
         if self._ahead:
-            with suppress(sqlite3.OperationalError):  # others still write: the last of them does it
+            with suppress(sqlite3.OperationalError):  # others are still writing: the last one does it
                 self._connection.execute("PRAGMA busy_timeout = 0")
                 self._connection.execute("PRAGMA journal_mode = DELETE")
             self._ahead = False
@@ -118,13 +118,13 @@ class Database:
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[None]:
-        """Do all inside or nothing; nobody else writes meanwhile.
+        """Commit everything inside or nothing; no one else writes meanwhile.
 
         Args:
-            durable: Whether it must outlast a failure of the power; it outlasts the process in any case.
+            durable: Whether it must survive a power failure; it survives the process in any case.
         """
         with self.guard("be written"):
-            if self._ahead:  # without the log, less than this could damage the file when the power fails
+            if self._ahead:  # without the log, less could damage the file in a power failure
                 self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -137,12 +137,12 @@ class Database:
 
     @contextmanager
     def guard(self, what: str) -> Iterator[None]:
-        """Turn errors of SQLite into sentences: the results cannot `what`."""
+        """Turn SQLite errors into sentences: the results cannot `what`."""
         try:
             yield
         except sqlite3.DatabaseError as error:
             if "not a database" in str(error) or "malformed" in str(error):
-                raise ValueError(f"{self.file} is not a file of results, or is damaged: {error}") from None
+                raise ValueError(f"{self.file} is not a results file, or is damaged: {error}") from None
             raise StoreError(f"the results in {self.file} cannot {what}: {reason(error, self.file)}") from None
 
     def _prepare(self, schema: str, version: int) -> None:
@@ -157,16 +157,16 @@ class Database:
 
 
 def reason(error: sqlite3.DatabaseError, file: Path) -> str:
-    """Say what an error of SQLite means for a user.
+    """Say what an SQLite error means for a user.
 
     >>> reason(sqlite3.OperationalError("database or disk is full"), Path("out/results.sqlite"))
-    'the disk is full; what is done is kept, so make room and give the same command again'
+    'the disk is full; finished work is kept, so free some space and run the same command again'
     """
     text = str(error)
     if "full" in text:
-        return "the disk is full; what is done is kept, so make room and give the same command again"
+        return "the disk is full; finished work is kept, so free some space and run the same command again"
     if "readonly" in text or ("unable to open" in text and not os.access(file.parent, os.W_OK)):
-        return f"{file.parent} must not be written to by this user"
+        return f"this user may not write to {file.parent}"
     if "locked" in text:
         return f"another process has held it for {_BUSY_SECONDS:.0f} seconds"
     return text

@@ -1,4 +1,4 @@
-"""What the demo found: the accuracies of its methods, kept in a file and said in words."""
+"""Results of the demo: the accuracies of its methods, stored in a file."""
 
 import json
 import math
@@ -24,7 +24,7 @@ _MOST_POINTS = 100
 
 @dataclass(frozen=True)
 class SplitAccuracies:
-    """Accuracies of a method in per cent: their mean, their standard deviation (of the population), each split's."""
+    """Accuracies of a method in per cent: mean, standard deviation (of the population), and each split's."""
 
     mean: float
     std: float
@@ -32,13 +32,13 @@ class SplitAccuracies:
 
     @classmethod
     def of(cls, splits: Sequence[float]) -> "SplitAccuracies":
-        """Sum up the accuracies of some splits."""
+        """Summarize the accuracies of some splits."""
         return cls(statistics.fmean(splits), statistics.pstdev(splits), list(splits))
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What `run_demo` found; all but the seconds is the same for the same seed on the same machine.
+    """Results of `run_demo`; all but the seconds are the same for the same seed on the same machine.
 
     Attributes:
         methods: Accuracies by method.
@@ -81,13 +81,13 @@ class DemoSettings:
 
 @dataclass(frozen=True)
 class SavedDemo:
-    """A demo as its file holds it.
+    """A demo as stored in its file.
 
     Attributes:
-        result: What it found, its pictures by their names.
+        result: Its results, with pictures by name.
         first_split: Curves and class weights by method.
         settings: How it was run.
-        versions: Versions of sohot and of what it stands on.
+        versions: Versions of sohot and its dependencies.
         command: The command that repeats it; None if there is none.
     """
 
@@ -98,16 +98,16 @@ class SavedDemo:
     command: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the file holds."""
+        """Return the content of the file."""
         content = asdict(self)
         return {"format": FORMAT, **content.pop("result"), **content}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "SavedDemo":
-        """Read what `as_json` gave.
+        """Read the output of `as_json`.
 
         Raises:
-            KeyError, TypeError, ValueError, AttributeError: Something is missing, or is of another kind.
+            KeyError, TypeError, ValueError, AttributeError: Something is missing or has the wrong type.
         """
         methods = {
             name: SplitAccuracies(float(one["mean"]), float(one["std"]), list(map(float, one["splits"])))
@@ -126,12 +126,12 @@ class SavedDemo:
 
 
 def save_demo(folder: Path, result: DemoResult, trained: Mapping[str, FitResult], *, seed: int, steps: int) -> Path:
-    """Write what the demo found, with the curves and class weights of its first split.
+    """Write the demo's results, with the curves and class weights of its first split.
 
     Args:
         folder: The demo's folder.
-        result: What `run_demo` returns.
-        trained: What `fit` gave on the first split, by method.
+        result: The result of `run_demo`.
+        trained: Results of `fit` on the first split, by method.
         seed: Seed of the demo.
         steps: Steps of each network.
     """
@@ -142,7 +142,7 @@ def save_demo(folder: Path, result: DemoResult, trained: Mapping[str, FitResult]
         {name: FirstSplit(_curve(one), one.objective.learned_weights()) for name, one in trained.items()},
         DemoSettings(result.splits, seed, steps),
         versions(),
-        shlex.join(words) if steps == STEPS else None,  # steps are no option of it
+        shlex.join(words) if steps == STEPS else None,  # it has no option for steps
     )
     write_json(folder / DEMO, saved.as_json())
     return folder / DEMO
@@ -153,17 +153,17 @@ def read_demo(folder: Path) -> SavedDemo:
 
     Raises:
         FileNotFoundError: There is no demo in the folder.
-        ValueError: The file is damaged or of another version.
+        ValueError: The file is damaged or from another version.
     """
     file = folder / DEMO
     try:
         content = json.loads(file.read_bytes())
     except FileNotFoundError:
-        raise FileNotFoundError(f"{folder} is not the folder of a demo: it has no {DEMO}") from None
+        raise FileNotFoundError(f"{folder} is not a demo folder: it has no {DEMO}") from None
     except ValueError as error:
         raise ValueError(f"{file} is damaged: {error}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"{file} is damaged or of another version of sohot: this one reads format {FORMAT}")
+        raise ValueError(f"{file} is damaged or from another version of sohot: this one reads format {FORMAT}")
     try:
         return SavedDemo.from_json(content)
     except KeyError as error:

@@ -1,8 +1,8 @@
-"""The demo's task: from printed to handwritten digits, with a handful of labels, and what must never be mixed.
+"""The demo's task: from printed to handwritten digits, with a handful of labels, and two halves that never mix.
 
-The handwritten digits fall into two halves, told apart by a hash of each image. Every choice of a setting is made on
-the development half; the demo trains and tests on the demo half alone, so that its figures were never looked at
-when choosing. Images that are equal have the same hash, so no image can be in both halves.
+A hash of each image assigns the handwritten digits to two halves. All settings are chosen on the development half; the
+demo trains and tests only on the demo half, so its results never influenced a choice. Equal images have the same hash,
+so no image can be in both halves.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ HALVES = ("development", "demo")
 
 @dataclass(frozen=True)
 class DigitSplit:
-    """Who trains and who tests; images of shape (n, 1, 16, 16), float32 in 0 … 1, labels of shape (n,)."""
+    """Training and test images of shape (n, 1, 16, 16), float32 in 0 … 1, and labels of shape (n,)."""
 
     source: Tensor
     source_labels: Tensor
@@ -36,18 +36,17 @@ class DigitSplit:
 
 
 def draw_split(split: int, *, seed: int = 0, half: str = "demo") -> DigitSplit:
-    """Draw one split: printed digits, three handwritten ones of each class to learn from, the rest of the half to test.
+    """Draw one split: printed digits, three handwritten ones per class to train on, the rest of the half to test on.
 
-    The choice depends on nothing but the arguments and the images: neither on the machine nor on a library's stream of
-    random numbers.
+    The choice depends only on the arguments and the images, not on the machine or a library's random numbers.
 
     Args:
-        split: Number of the split; another one draws other images of both domains.
-        seed: Another seed gives another series of splits.
+        split: Number of the split; each draws different images of both domains.
+        seed: Each seed gives a different series of splits.
         half: "demo", or "development" for choosing settings.
 
     Returns:
-        The split. No image, by its content, both trains and tests.
+        The split. No image content occurs in both training and test.
 
     Example:
         >>> split = draw_split(0)
@@ -64,7 +63,7 @@ def draw_split(split: int, *, seed: int = 0, half: str = "demo") -> DigitSplit:
 
 @cache
 def handwritten_half(half: str) -> tuple[Tensor, Tensor]:
-    """Give the handwritten digits of one half, images and labels; each image once.
+    """Return the handwritten digits of one half, images and labels; each image once.
 
     >>> [len(handwritten_half(half)[1]) for half in HALVES]
     [926, 871]
@@ -80,12 +79,12 @@ def handwritten_half(half: str) -> tuple[Tensor, Tensor]:
 
 
 def content_hash(image: Tensor) -> bytes:
-    """Hash what an image shows. Handwritten digits are multiples of 1/256, so rounding leaves nothing to chance."""
+    """Hash the content of an image. Handwritten digits are multiples of 1/256, so rounding is exact."""
     return hashlib.sha256((image * 256).round().to(torch.int16).numpy().tobytes()).digest()
 
 
 def _shots(images: Tensor, labels: Tensor, key: str) -> tuple[list[int], list[int]]:
-    """Divide rows into the first three of each class, ordered by a hash, and the others."""
+    """Split rows into the first three of each class, ordered by a hash, and the others."""
 
     def rank(row: int) -> bytes:
         return hashlib.sha256(key.encode() + content_hash(images[row])).digest()
@@ -97,5 +96,5 @@ def _shots(images: Tensor, labels: Tensor, key: str) -> tuple[list[int], list[in
 
 
 def _number(key: str) -> int:
-    """Turn a text into a seed."""
+    """Derive a seed from a text."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "little")

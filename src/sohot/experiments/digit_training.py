@@ -1,4 +1,4 @@
-"""How the demo trains one network: the small CNN from scratch, one budget for all methods, settings by method."""
+"""Training of one network in the demo: the small CNN from scratch, one budget for all methods, settings by method."""
 
 from typing import Any, NamedTuple
 
@@ -18,9 +18,9 @@ from .digit_splits import NUM_CLASSES, DigitSplit
 
 STEPS = 200
 SOURCE_IN_BATCH = 5
-"""Printed images of each digit in a batch; of the handwritten ones all three."""
+"""Printed images of each digit in a batch; all three handwritten ones are used."""
 
-# All methods have one budget: the same steps, batches and optimiser.
+# All methods have the same budget: steps, batches and optimiser.
 _COMMON: dict[str, Any] = {
     "steps": STEPS,
     "optimizer": "adamw",
@@ -31,7 +31,7 @@ _COMMON: dict[str, Any] = {
 
 # Chosen on the development half of the handwritten digits among nine candidates for each method, by
 # benchmarks/demo_selection.py (its tables: demo-selection.md and demo-selection-rivals.md in benchmarks/results). Each
-# method that aligns no scatters has its own best; those that do share one setting, the best on the average of them.
+# method that aligns no scatters has its own best; those that do share one setting, the best on average.
 _OWN: dict[str, dict[str, Any]] = {
     "s": {"lr": 1e-2},
     "t": {"lr": 3e-3},
@@ -51,21 +51,21 @@ SIGMA = 1e-3
 """Weight of the means and of the scatters of order 2.
 
 The features of an untrained network hardly differ, so the scale measured in the first step is small and the features
-outgrow it (a class spreads over 4 of it after training with alignment, over 200 without): σ is far below what suits a
-pre-trained network. The distance of order r grows with the power 2r, so each further order is weighed a hundred times
-less; 1 and 10 times less did worse on the development half.
+outgrow it (after training, a class spreads over 4 times that scale with alignment, over 200 without): σ is far below
+what suits a pre-trained network. The distance of order r grows with the power 2r, so each further order gets 1/100 of
+the weight; 1 and 1/10 did worse on the development half.
 """
 
 
 class DigitResult(NamedTuple):
-    """How well a trained network does, and what `fit` gave."""
+    """Accuracy of a trained network, and the result of `fit`."""
 
     accuracy: float  # on the test images, in per cent
     result: FitResult
 
 
 def settings_for(name: str, sigma: float = SIGMA, **changes: Any) -> FitSettings:
-    """Give the demo's settings of a method, with changes.
+    """Return the demo's settings of a method, with changes.
 
     >>> settings_for("so+to").sigma1, settings_for("so", steps=7).steps
     ((0.001, 1e-05), 7)
@@ -82,11 +82,11 @@ def fit_digits(data: DigitSplit, settings: FitSettings, model: TwoStreams | None
 
     Args:
         data: The split.
-        settings: The settings; their seed also chooses the first weights and the batches.
-        model: A network to train in place of the demo's.
+        settings: The settings; their seed also determines the initial weights and the batches.
+        model: A network to train instead of the demo's.
 
     Returns:
-        The accuracy on the test images in per cent, and what `fit` gave.
+        The accuracy on the test images in per cent, and the result of `fit`.
     """
     model = new_model(settings.seed) if model is None else model
     batches = BalancedBatches(
@@ -99,11 +99,11 @@ def fit_digits(data: DigitSplit, settings: FitSettings, model: TwoStreams | None
 
 
 def new_model(seed: int, *, tap: str | None = None, streams: str = "shared") -> TwoStreams:
-    """Build an untrained network; the same for the same seed, torch's own left alone.
+    """Build an untrained network, the same for the same seed, without touching torch's random state.
 
     Args:
-        seed: Chooses the weights.
-        tap: Which features are aligned, "before-relu" or "after-relu"; None for the network's default.
+        seed: Determines the weights.
+        tap: Which features to align, "before-relu" or "after-relu"; None for the network's default.
         streams: "shared" for one stream for both domains, as in the demo, or "separate".
     """
     config = RunConfig(
@@ -120,5 +120,5 @@ def new_model(seed: int, *, tap: str | None = None, streams: str = "shared") -> 
 
 
 def normalise(images: Tensor) -> Tensor:
-    """Bring images from 0 … 1 to −1 … 1, which the small CNN wants."""
+    """Scale images from 0 … 1 to −1 … 1, as the small CNN expects."""
     return 2 * images - 1

@@ -1,4 +1,4 @@
-"""Engines: what computes the cells of a grid, in processes of this machine or on many."""
+"""Engines compute the cells of a grid, in processes on this machine or on many machines."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Protocol
 from ...functional.plain_checks import check_choice
 from ..cell import Cell
 
-if TYPE_CHECKING:  # it imports torch, which a wrong option need not wait for
+if TYPE_CHECKING:  # it imports torch; wrong options are reported without
     from ..result import CellResult
 
 ENGINES = ("local", "ray")
 
 Work = Callable[[Cell], "CellResult"]
-"""Computes a cell; can be pickled: a function of a module, or `functools.partial` of one."""
+"""Computes a cell; must be picklable: a module-level function, or `functools.partial` of one."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a cell.
+    """Outcome of a cell.
 
     Attributes:
         cell: The cell.
-        result: What the work returned; None if it failed.
-        error: Why it failed, in a sentence; None if it did not.
-        seconds: How long it took, measured where it was computed.
+        result: The result of the work; None if it failed.
+        error: Why it failed, in one sentence; None if it did not.
+        seconds: How long it took, measured by the worker.
     """
 
     cell: Cell
@@ -34,22 +34,22 @@ class Outcome:
 
 
 class Engine(Protocol):
-    """Computes cells side by side."""
+    """Computes cells in parallel."""
 
     def run(self, cells: Iterator[Cell], work: Work) -> Iterator[Outcome]:
         """Compute cells.
 
         Args:
-            cells: The cells. The next one is taken only when a worker is free for it, for taking one claims it.
+            cells: The cells. The next one is taken only when a worker is free for it, because taking one claims it.
             work: Computes a cell.
 
         Yields:
-            Outcomes as they come. A cell that fails, or whose worker dies, is an outcome too, never an exception.
+            Outcomes in order of completion. A cell that fails, or whose worker dies, is an outcome, not an exception.
         """
 
 
 def describe_error(error: BaseException) -> str:
-    """Write an error as one sentence: our own say enough, others are named.
+    """Write an error as one sentence: our own messages as they are, others with their class.
 
     >>> describe_error(ValueError("lr must be above 0")), describe_error(KeyError("a"))
     ('lr must be above 0', "KeyError: 'a'")
@@ -71,15 +71,15 @@ def make_engine(
 
     Args:
         name: "local" or "ray".
-        workers: Cells computed side by side; None for what the machine, or the cluster, has room for.
+        workers: Cells to compute in parallel; None for as many as fit on the machine or the cluster.
         device: "auto", "cpu", "cuda" or "mps".
-        address: Where the Ray cluster is; None to start one on this machine.
-        threads: Threads of each cell; None for its share of this machine's, or one on a cluster.
+        address: Address of the Ray cluster; None to start one on this machine.
+        threads: Threads per cell; None for its share of this machine's, or one on a cluster.
     """
     check_choice(name, ENGINES, "engine")
     if name == "local":
         if address is not None:
-            raise ValueError("--address belongs to --engine ray")
+            raise ValueError("--address needs --engine ray")
         from .local import LocalEngine
 
         return LocalEngine(workers, device, threads)

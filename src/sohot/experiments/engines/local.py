@@ -1,4 +1,4 @@
-"""Cells in processes of this machine, each with its share of the processor's threads or one GPU."""
+"""Cells in processes on this machine, each with its share of the CPU threads or one GPU."""
 
 import multiprocessing
 import os
@@ -18,7 +18,7 @@ from ..cell import Cell
 from . import Outcome, Work, describe_error
 
 READY, DONE, FAILED = "ready", "done", "failed"
-_CONTEXT = multiprocessing.get_context("spawn")  # a fork would take torch's threads and open files along, half dead
+_CONTEXT = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads and open files in a broken state
 
 
 class WorkersCannotStart(RuntimeError):  # noqa: N818 - it names what happened
@@ -37,15 +37,15 @@ class _Worker:
 
 
 class LocalEngine:
-    """Processes of this machine. They import what they need once and then take one cell after the other.
+    """Processes on this machine. They import what they need once and then take one cell after another.
 
-    A process that dies (killed for its memory, say) takes its own cell with it and no other. All of them die with the
-    process that started them, however that ends.
+    If a process dies (killed for its memory, say), only its own cell is lost. All of them end with the process that
+    started them, however that ends.
 
     Args:
         workers: Number of processes; None for one per core, at most 8, or one per GPU.
         device: "auto", "cpu", "cuda" or "mps". With "cuda", or "auto" and a GPU, each process sees one GPU.
-        threads: Threads of each process; None for its share of the cores.
+        threads: Threads per process; None for its share of the cores.
     """
 
     def __init__(self, workers: int | None = None, device: str = "auto", threads: int | None = None) -> None:
@@ -57,12 +57,12 @@ class LocalEngine:
 
     def run(self, cells: Iterator[Cell], work: Work) -> Iterator[Outcome]:
         """Compute cells; see `Engine`."""
-        task = pickle.dumps(work)  # here, where an error says why
+        task = pickle.dumps(work)  # here, where an error gives the reason
         workers: dict[int, _Worker] = {}
         outcomes: list[Outcome] = []
         try:
             while True:
-                # Workers get their next cell before outcomes are handed out, to compute while those are stored.
+                # Workers get their next cell before outcomes are yielded, so they compute while those are stored.
                 for slot in range(self.workers):
                     worker = workers.get(slot)
                     if (worker is None or worker.cell is None) and (cell := next(cells, None)) is not None:
@@ -76,12 +76,12 @@ class LocalEngine:
             _stop(workers.values())
 
     def _hand(self, worker: _Worker | None, slot: int, cell: Cell, task: bytes) -> _Worker:
-        """Give a cell to a worker, to a new one if there is none or it has died."""
+        """Give a cell to a worker, or to a new one if there is none or it has died."""
         if worker is not None and not worker.process.is_alive():
             _stop([worker])
             worker = None
         worker = worker or self._start(slot, task)
-        with suppress(BrokenPipeError):  # it has died just now: that is seen where its outcome is waited for
+        with suppress(BrokenPipeError):  # it has just died, which `_wait` notices
             worker.pipe.send(cell)
         worker.cell, worker.began = cell, time.perf_counter()
         return worker
@@ -97,7 +97,7 @@ class LocalEngine:
         return _Worker(process, ours)
 
     def _variables(self, slot: int) -> dict[str, str]:
-        """What a worker must find in its environment, for libraries read it when they are imported."""
+        """Environment variables of a worker, which libraries read on import."""
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         variables = dict.fromkeys(names, str(self.threads))
         if self.gpus:
@@ -106,9 +106,9 @@ class LocalEngine:
 
 
 def _wait(busy: list[_Worker]) -> list[Outcome]:
-    """Wait until a worker has something to say, or has died."""
+    """Wait until a worker sends a message or dies."""
     outcomes = []
-    heard = wait([worker.pipe for worker in busy])  # a pipe whose other end is gone counts as having something to say
+    heard = wait([worker.pipe for worker in busy])  # a pipe whose other end is closed counts as ready
     for worker in busy:
         if worker.pipe in heard and (outcome := _hear(worker)) is not None:
             worker.cell = None
@@ -117,7 +117,7 @@ def _wait(busy: list[_Worker]) -> list[Outcome]:
 
 
 def _hear(worker: _Worker) -> Outcome | None:
-    """Read what a worker says; None if it only says that it is there."""
+    """Read a worker's message; None if it only reports that it is ready."""
     cell = worker.cell
     assert cell is not None
     try:
@@ -126,9 +126,9 @@ def _hear(worker: _Worker) -> Outcome | None:
         worker.process.join()
         if not worker.ready:
             raise WorkersCannotStart(
-                f"a worker process ended before it began ({_ending(worker.process)}); what it wrote stands above"
+                f"a worker process ended before it began ({_ending(worker.process)}); see its output above"
             ) from None
-        ended = f"its worker process ended in the middle of it ({_ending(worker.process)})"
+        ended = f"its worker process ended during the computation ({_ending(worker.process)})"
         return Outcome(cell, None, ended, time.perf_counter() - worker.began)
     if kind == READY:
         worker.ready, worker.began = True, time.perf_counter()
@@ -139,12 +139,12 @@ def _hear(worker: _Worker) -> Outcome | None:
 def _ending(process: BaseProcess) -> str:
     code = process.exitcode or 0
     if code == -signal.SIGKILL:
-        return "killed by SIGKILL: the system does so where memory runs out; try fewer --workers"
+        return "killed by SIGKILL, probably because memory ran out; try fewer --workers"
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 def _stop(workers: Any) -> None:
-    """End processes at once: what they compute is lost, and their cells are free again."""
+    """End processes at once: their current work is lost, and their cells become free again."""
     stopped = list(workers)
     for worker in stopped:
         worker.pipe.close()
@@ -155,10 +155,10 @@ def _stop(workers: Any) -> None:
 
 
 def _serve(pipe: Connection, task: bytes, threads: int) -> None:
-    """Compute cells until there are no more: the body of a worker process."""
+    """Compute cells until there are no more; the main function of a worker process."""
     _die_with_parent()
     if hasattr(os, "setsid"):
-        os.setsid()  # signals to the driver's group are for the driver, which ends its workers itself
+        os.setsid()  # signals to the driver's group reach only the driver, which ends its workers itself
     import torch
 
     torch.set_num_threads(threads)
@@ -183,7 +183,7 @@ def _attempt(work: Work, cell: Cell) -> tuple[str, Any, float]:
 
 
 def _die_with_parent() -> None:
-    """End this process when the one that started it is gone, also in the middle of a computation."""
+    """End this process when its parent is gone, even during a computation."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -210,7 +210,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _ctrl_c_held() -> Iterator[None]:
-    """Keep Ctrl-C back for a moment: a process started meanwhile never gets it, not even while it imports."""
+    """Block Ctrl-C for a moment: a process started meanwhile never receives it, not even while it imports."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -222,7 +222,7 @@ def _ctrl_c_held() -> Iterator[None]:
 
 
 def _gpus() -> list[str]:
-    """Name the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    """List the GPUs that this process may use, as in CUDA_VISIBLE_DEVICES."""
     import torch
 
     count = torch.cuda.device_count()

@@ -1,4 +1,4 @@
-"""The engine for many machines: cells as tasks of a Ray cluster."""
+"""The engine for many machines: cells run as tasks of a Ray cluster."""
 
 import logging
 import math
@@ -20,30 +20,30 @@ _log = logging.getLogger(__name__)
 
 
 class RayEngine:
-    """Computes cells on a Ray cluster, or on this machine by Ray.
+    """Computes cells on a Ray cluster, or with Ray on this machine.
 
-    Each cell is a task that asks for CPUs and GPUs, so Ray chooses where it runs. When a worker process dies or a
-    machine is lost, Ray starts its cells elsewhere. Machines may join and leave while cells are computed. Only the
-    process that calls `run` sees outcomes, one for each cell, however often a cell was begun.
+    Each cell is a task that requests CPUs and GPUs, so Ray chooses where it runs. When a worker process dies or a
+    machine is lost, Ray restarts its cells elsewhere. Machines may join and leave while cells are computed. Only the
+    process that calls `run` sees outcomes, one per cell, however often a cell was started.
 
-    What machines need: the same versions of Python, Ray and sohot as here, and every path that `work` names (data,
-    weights, folders for features and for selection) under the same name, as on a shared file system.
+    Machines need the same versions of Python, Ray and sohot as here, and every path that `work` names (data, weights,
+    folders for features and for selection) under the same name, as on a shared file system.
 
     Args:
         address: `HOST:PORT` of the cluster, if this machine is part of it, or `ray://HOST:PORT` of its client server.
-            None takes what the variable RAY_ADDRESS says, and without it starts Ray on this machine alone.
-        workers: At most so many cells side by side; None for as many as the cluster has room for.
-        device: "auto", "cpu", "cuda" or "mps"; decides on GPUs where `gpus_per_cell` is None.
-        cpus_per_cell: CPUs that a cell asks for. PyTorch uses so many threads, at least one.
-        gpus_per_cell: GPUs that a cell asks for; 0.25 lets four cells share one. None is one with device
+            None uses the variable RAY_ADDRESS, and without it starts Ray on this machine only.
+        workers: Maximum number of cells in parallel; None for as many as fit on the cluster.
+        device: "auto", "cpu", "cuda" or "mps"; decides on GPUs if `gpus_per_cell` is None.
+        cpus_per_cell: CPUs that a cell requests. PyTorch uses that many threads, at least one.
+        gpus_per_cell: GPUs that a cell requests; 0.25 lets four cells share one. None means one with device
             "cuda", and with "auto" if the cluster has any when the first cell starts; otherwise none.
-        max_retries: How often a cell is begun again after its worker or machine died. An error that the work raises is
+        max_retries: How often a cell is restarted after its worker or machine died. An error raised by the work is
             the outcome at once.
         runtime_env: Ray's description of what workers need, such as `{"env_vars": {...}}`. Only used if this object
-            makes the connection.
+            opens the connection.
 
     Raises:
-        ValueError: A number or the address is not possible.
+        ValueError: A number or the address is invalid.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class RayEngine:
             work: Computes a cell; a function that can be imported on every machine, or `functools.partial` of one.
 
         Yields:
-            Outcomes as they come. A cell that fails, or whose workers die again and again, is an outcome too.
+            Outcomes in order of completion, also of cells that fail or whose workers die repeatedly.
 
         Raises:
             ModuleNotFoundError: Ray is not installed.
@@ -97,8 +97,8 @@ class RayEngine:
             if not slots(self.cpus_per_cell, gpus):
                 raise ValueError(f"no machine of the Ray cluster has {self.cpus_per_cell:g} CPUs and {gpus:g} GPUs")
             task = ray.remote(num_cpus=self.cpus_per_cell, num_gpus=gpus, max_retries=self.max_retries)(_compute)
-            # Whoever stops early leaves some tasks behind: closing the connection ends them. `ray.cancel` would take
-            # our own process down if a task ended in the same moment.
+            # Stopping early leaves some tasks behind: closing the connection ends them. `ray.cancel` would crash our
+            # own process if a task ended at the same moment.
             yield from self._outcomes(cells, work, task, gpus)
 
     def _outcomes(self, cells: Iterator[Cell], work: Work, task: Any, gpus: float) -> Iterator[Outcome]:
@@ -108,7 +108,7 @@ class RayEngine:
         while more or handed:
             room = slots(self.cpus_per_cell, gpus)
             if not room and not waited:
-                _log.warning("no machine of the Ray cluster has room for a cell any more: waiting for one to join")
+                _log.warning("no machine of the Ray cluster has room for a cell: waiting for one to join")
             waited = not room
             while more and len(handed) < min(room + _QUEUED, self.workers or math.inf):
                 cell = next(cells, None)
@@ -128,7 +128,7 @@ class RayEngine:
         except ray.exceptions.RayTaskError as failure:  # before our own code ran, or when Ray sent back its result
             return Outcome(cell, None, f"Ray could not run the cell: {_end_of(str(failure))}", time.monotonic() - since)
         except ray.exceptions.RayError as failure:
-            sentence = f"Ray gave the cell up, after {self.max_retries} retries: {' '.join(str(failure).split())}"
+            sentence = f"Ray gave up after {self.max_retries} retries: {' '.join(str(failure).split())}"
             return Outcome(cell, None, sentence, time.monotonic() - since)
         return Outcome(cell, result, error, seconds)
 
@@ -142,18 +142,18 @@ class RayEngine:
 
 
 def _finished(references: list[Any]) -> list[Any]:
-    """Wait until a task is finished, though not long: machines may have joined meanwhile."""
+    """Wait briefly for a task to finish: machines may have joined meanwhile."""
     if not references:
         return []
     try:
         done, _ = import_ray().wait(references, timeout=_LOOK_AGAIN_SECONDS)
-    except SystemError as error:  # so Ray passes on what a signal's handler raised
+    except SystemError as error:  # how Ray passes on what a signal handler raised
         raise error.__cause__ or error from None
     return list(done)
 
 
 def _compute(work: Work, cell: Cell, threads: int) -> tuple[CellResult | None, str | None, float]:
-    """Compute a cell in a worker; give its result, its error, and how long it took."""
+    """Compute a cell in a worker; return its result, its error, and how long it took."""
     import torch
 
     os.environ["OMP_NUM_THREADS"] = str(threads)  # for processes that the work starts
@@ -162,12 +162,12 @@ def _compute(work: Work, cell: Cell, threads: int) -> tuple[CellResult | None, s
     result, error = None, None
     try:
         result = work(cell)
-    except (Exception, SystemExit) as failure:  # turned to text here: an error's class may be unknown to the other side
+    except (Exception, SystemExit) as failure:  # as text: the driver may not know the error's class
         where = "".join(traceback.format_tb(failure.__traceback__, limit=-3))
         error = f"{describe_error(failure)}\n{where}".rstrip()
     return result, error, time.monotonic() - since
 
 
 def _end_of(text: str) -> str:
-    """Give the last line that says something: Ray puts the error itself there."""
+    """Return the last non-empty line: Ray puts the error itself there."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no reason given")

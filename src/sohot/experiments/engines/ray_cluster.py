@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster: made quickly or refused quickly, quiet, and ended by whoever made it."""
+"""The connection to a Ray cluster: succeeds or fails quickly, stays quiet, and is closed by whoever opened it."""
 
 import importlib
 import logging
@@ -12,7 +12,7 @@ from typing import Any
 
 _ANSWER_SECONDS = 5.0
 _HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""How a client of gRPC begins: the preface of HTTP/2 and an empty frame of settings (type 4)."""
+"""How a gRPC client begins: the HTTP/2 preface and an empty settings frame (type 4)."""
 
 
 def import_ray() -> Any:
@@ -30,7 +30,7 @@ def import_ray() -> Any:
 
 
 def slots(cpus: float, gpus: float) -> int:
-    """Count the cells that the machines of the connected cluster can compute side by side."""
+    """Count the cells that the machines of the connected cluster can compute in parallel."""
     return sum(
         _fitting(node["Resources"], cpus, gpus)
         for node in import_ray().nodes()
@@ -50,7 +50,7 @@ def _fitting(resources: Mapping[str, float], cpus: float, gpus: float) -> int:
 
 @contextmanager
 def connection(address: str | None, runtime_env: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Be connected to a Ray cluster; do nothing, and leave it open, if this process is connected already.
+    """Connect to a Ray cluster; if this process is already connected, use that connection and leave it open.
 
     Args:
         address: `HOST:PORT` or `ray://HOST:PORT`. None for the variable RAY_ADDRESS; without it Ray starts here.
@@ -58,7 +58,7 @@ def connection(address: str | None, runtime_env: Mapping[str, Any] | None = None
 
     Raises:
         ConnectionError: The cluster cannot be reached.
-        ValueError: The address is none.
+        ValueError: The address is malformed.
     """
     ray = import_ray()
     if ray.is_initialized():
@@ -91,10 +91,10 @@ def _connect(ray: Any, address: str | None, runtime_env: Mapping[str, Any] | Non
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Take an address apart.
+    """Split an address into host and port.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is malformed.
 
     Example:
         >>> host_and_port("10.0.0.1:6379"), host_and_port("ray://[::1]:10001")
@@ -102,39 +102,39 @@ def host_and_port(address: str) -> tuple[str, int]:
         >>> host_and_port("nowhere")
         Traceback (most recent call last):
         ...
-        ValueError: the address of a Ray cluster must be HOST:PORT, as '10.0.0.1:6379', got 'nowhere'
+        ValueError: the address of a Ray cluster must be HOST:PORT, e.g. '10.0.0.1:6379', got 'nowhere'
     """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"the address of a Ray cluster must be HOST:PORT, as '10.0.0.1:6379', got {address!r}")
+        raise ValueError(f"the address of a Ray cluster must be HOST:PORT, e.g. '10.0.0.1:6379', got {address!r}")
     return host.strip("[]"), int(port)
 
 
 def check_reachable(address: str) -> None:
-    """Ask whether a cluster answers; Ray itself would try for most of a minute and then end the process.
+    """Check that a cluster answers; Ray itself would try for most of a minute and then end the process.
 
     Raises:
-        ConnectionError: Nothing answers, or something else than Ray.
-        ValueError: The address is none.
+        ConnectionError: Nothing answers, or something other than Ray.
+        ValueError: The address is malformed.
     """
     try:
         with socket.create_connection(host_and_port(address), timeout=_ANSWER_SECONDS) as line:
             if os.environ.get("RAY_USE_TLS", "0") in ("1", "true"):
-                return  # it would not understand an open hello
+                return  # it would not understand an unencrypted hello
             line.sendall(_HTTP2_HELLO)
             answer = line.recv(4)
     except OSError as error:
         raise ConnectionError(f"cannot reach a Ray cluster at {address}: {error}") from None
     if len(answer) < 4 or answer[3] != 4:
-        raise ConnectionError(f"what answers at {address} is not a Ray cluster")
+        raise ConnectionError(f"the server at {address} is not a Ray cluster")
 
 
 @contextmanager
 def _quiet(ray: Any) -> Iterator[None]:
-    """Keep Ray from printing on standard output, which belongs to results, and from sending statistics of use."""
+    """Keep Ray from printing on standard output, which is for results, and from sending usage statistics."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Notes on dead workers are printed whatever log_to_driver says; this switch alone, which has no public name, stops
-    # them. The engine tells of them in the outcome.
+    # Ray prints notes on dead workers despite log_to_driver; only this switch, which has no public name, stops them.
+    # The engine reports them in the outcome.
     worker = ray._private.worker
     before = getattr(worker, "_worker_logs_enabled", True)
     worker._worker_logs_enabled = False
@@ -146,7 +146,7 @@ def _quiet(ray: Any) -> Iterator[None]:
 
 @contextmanager
 def _own_sigterm() -> Iterator[None]:
-    """Keep this process's answer to SIGTERM: Ray puts its own in place when it connects."""
+    """Keep this process's SIGTERM handler, which Ray replaces when it connects."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -154,5 +154,5 @@ def _own_sigterm() -> Iterator[None]:
     try:
         yield
     finally:
-        if before is not None:  # None: set by something else than Python
+        if before is not None:  # None: not set by Python
             signal.signal(signal.SIGTERM, before)

@@ -208,5 +208,5 @@ def test_bad_settings_are_named():
         small_grid(frozen_space={"sigma1": 0.1})
     with pytest.raises(ValueError, match="frozen: head_first must be between 0 and 1"):
         small_grid(frozen={"head-first": "2"})
-    with pytest.raises(ValueError, match="nothing that the method 'dage' looks at"):
+    with pytest.raises(ValueError, match="no setting that the method 'dage' uses"):
         frozen_space(small_grid(frozen_space={"margin": [1.0, 2.0]}), "dage")

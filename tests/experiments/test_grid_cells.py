@@ -105,7 +105,7 @@ def test_selection_is_part_of_a_cell(dataset):
     assert plain.search["trials"] == 3
     own = cells(small_grid(methods=("so",), space={"orders": [[2], [2, 3]]}), dataset, select="cv")
     assert own[0].search["space"] == {"orders": [[2], [2, 3]]}
-    with pytest.raises(ValueError, match=r"space holds nothing that the method 's\+t' looks at"):
+    with pytest.raises(ValueError, match=r"space holds no setting that the method 's\+t' uses"):
         cells(small_grid(methods=("s+t",), space={"sigma1": [1.0]}), dataset, select="cv")
 
 

@@ -121,11 +121,11 @@ def test_what_would_make_all_cells_fail_ends_before_the_first(tmp_path):
     root = write_domains(tmp_path / "data")
     plan = partial(plan_grid, root=root, out=tmp_path / "out", device="cpu", workers=0)
     all_train = plan(small_grid(settings={"target_shots": 6}))
-    with pytest.raises(ValueError, match="nothing is left to test on"):
+    with pytest.raises(ValueError, match="no images are left to test on"):
         run_grid(all_train, ENGINE)
     shutil.rmtree(root / "sketches")
     shutil.copytree(root / "photos", root / "sketches")  # then every source image is a copy of a target image
-    with pytest.raises(ValueError, match="no source image is left to train on"):
+    with pytest.raises(ValueError, match="no source images are left to train on"):
         run_grid(plan(small_grid(shifts=("photos-sketches",), splits=(1,))), ENGINE)
     with Store(tmp_path / "out" / "results.sqlite") as store:
         assert store.records() == []

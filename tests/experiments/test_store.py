@@ -199,7 +199,7 @@ def test_a_damaged_attempt_is_told_in_a_sentence(store, file, column, content, s
     with sqlite3.connect(file) as connection:
         connection.execute(f"UPDATE attempts SET {column} = ?", (content,))
     connection.close()
-    with pytest.raises(ValueError, match=rf"results\.sqlite: what is stored of the cell \w+ is damaged: .*{sentence}"):
+    with pytest.raises(ValueError, match=rf"results\.sqlite: the record of cell \w+ is damaged: .*{sentence}"):
         store.records()
 
 

@@ -1,4 +1,4 @@
-"""How long the cells that are left will take, and what that guess rests on."""
+"""Estimates of how long the remaining cells take, and their basis."""
 
 import time
 from collections.abc import Sequence
@@ -34,11 +34,11 @@ _FORWARD_SHARE = 1 / 3  # a step is a pass forward and about twice as much backw
 
 @dataclass(frozen=True)
 class Estimate:
-    """A guess of how long cells take.
+    """An estimate of how long cells take.
 
     Attributes:
-        seconds: The guess.
-        basis: What it rests on, in words.
+        seconds: The estimate.
+        basis: What it is based on, in words.
     """
 
     seconds: float
@@ -48,14 +48,14 @@ class Estimate:
 def estimate(
     pending: Sequence[Cell], records: Sequence[Attempt], where: Workplace, workers: int, threads: int
 ) -> Estimate:
-    """Guess how long cells take: from cells that are done, else from one training step done now.
+    """Estimate how long cells take: from finished cells, else from one training step done now.
 
     Args:
         pending: The cells.
         records: Attempts in the same folder.
-        where: Where images and features lie, and the device.
-        workers: How many cells are computed side by side.
-        threads: Threads of each worker.
+        where: The folders of images and features, and the device.
+        workers: How many cells are computed in parallel.
+        threads: Threads per worker.
     """
     if not pending:
         return Estimate(0.0, "nothing is left to compute")
@@ -65,16 +65,16 @@ def estimate(
     if done:
         workers = 1 if pending[0].frozen else workers
         seconds = sum(_from_records(cell, done) for cell in pending) / workers
-        return Estimate(seconds, f"the time that {len(done)} cells in this folder took, with {workers} side by side")
+        return Estimate(seconds, f"the time that {len(done)} cells in this folder took, {workers} in parallel")
     if pending[0].frozen:
         return _from_a_stack(pending, where)
     return _from_a_step(pending, where, workers, threads)
 
 
 def _from_records(cell: Cell, done: Sequence[DoneCell]) -> float:
-    """Guess one cell from others, those of its method if there are any: training by steps, the rest as it was."""
+    """Estimate one cell from others, of its method if possible: training time per step, other times unchanged."""
     alike = [one.result for one in done if one.cell.method == cell.method] or [one.result for one in done]
-    if cell.frozen:  # trained together: each has its share of the whole
+    if cell.frozen:  # trained together: each takes its share
         return sum(one.seconds.get("select", 0.0) + one.seconds.get("train", 0.0) for one in alike) / len(alike)
     step = sum(one.seconds.get("train", 0.0) / max(one.steps, 1) for one in alike) / len(alike)
     rest = sum(one.seconds.get("test", 0.0) + one.seconds.get("features", 0.0) for one in alike) / len(alike)
@@ -86,7 +86,7 @@ def _steps(cell: Cell) -> int:
 
 
 def _fits(cell: Cell) -> int:
-    """Count the trainings of a cell: one, and those that choose its settings."""
+    """Count the trainings of a cell: one, plus those that choose its settings."""
     folds = {"none": 0, "validation": 1, "cv": _FOLDS}[cell.select]
     return 1 + folds * int(cell.search.get("trials", 0))
 
@@ -102,14 +102,14 @@ def _from_a_step(pending: Sequence[Cell], where: Workplace, workers: int, thread
     cells = sum((step * _steps(cell) + row * sizes["target_test"]) * _fits(cell) for cell in pending)
     with_threads = f"{threads} thread{'s' if threads > 1 else ''}"
     basis = (
-        f"one training step of {pending[0].method} done now with {with_threads} ({step:.2f} s), {workers} cells side "
-        f"by side, and {images} images through the frozen layers before ({1000 * trunk:.0f} ms each)"
+        f"one training step of {pending[0].method} done now with {with_threads} ({step:.2f} s), {workers} cells in "
+        f"parallel, and {images} images through the frozen layers first ({1000 * trunk:.0f} ms each)"
     )
     return Estimate(cells / workers + trunk * images, basis)
 
 
 def _from_a_stack(pending: Sequence[Cell], where: Workplace) -> Estimate:
-    """Guess from a few steps of a small stack of made-up features of the right shapes."""
+    """Estimate from a few steps of a small stack of random features of the right shapes."""
     trunk, images = _time_trunk(pending, where)
     cell = pending[0]
     split = draw_split(cell, where)
@@ -124,8 +124,8 @@ def _from_a_stack(pending: Sequence[Cell], where: Workplace) -> Estimate:
     step = (time.perf_counter() - began) / _STACK_FITS / _STACK_STEPS
     steps = sum(head_settings(one.method, one.settings).steps * (1 + _FOLDS * _tried(one)) for one in pending)
     basis = (
-        f"{_STACK_FITS} small fits of {cell.method} done now ({1000 * step:.1f} ms a step of one), and {images} images "
-        f"through the network before ({1000 * trunk:.0f} ms each)"
+        f"{_STACK_FITS} small fits of {cell.method} done now ({1000 * step:.1f} ms per step of one), and {images} "
+        f"images through the network first ({1000 * trunk:.0f} ms each)"
     )
     return Estimate(step * steps + trunk * images, basis)
 
@@ -140,7 +140,7 @@ def _feature_size(cell: Cell, where: Workplace, num_classes: int) -> int:
 
 
 def _time_trunk(pending: Sequence[Cell], where: Workplace) -> tuple[float, int]:
-    """Give the seconds that an image takes in the frozen layers, and how many images have to pass them."""
+    """Return the seconds per image in the frozen layers, and how many images have to pass through them."""
     device, total, images = choose_device(where.device), 0.0, 0
     for features, lists in needed_features(pending, where):
         missing = sum(len(features.missing(one)) for one in join_images(lists))
@@ -155,7 +155,7 @@ def _time_trunk(pending: Sequence[Cell], where: Workplace) -> tuple[float, int]:
 
 
 def _time_step(cell: Cell, where: Workplace) -> tuple[float, float, dict[str, int]]:
-    """Give the seconds of a step, those of classifying an image, and the sizes of the split's sides."""
+    """Return the seconds per step, those to classify an image, and the sizes of the split's sides."""
     split = draw_split(cell, where)
     config = replace(config_of(cell, cell.settings, where), steps=2, epochs=None)
     data = RunData(split.classes, split.sides["source_train"], split.sides["target_train"], None)
@@ -165,7 +165,7 @@ def _time_step(cell: Cell, where: Workplace) -> tuple[float, float, dict[str, in
 
 
 class _BlankStore(TrunkStore):
-    """Gives inputs of the right shape that take no room and no time."""
+    """Returns inputs of the right shape that take almost no memory or time."""
 
     def place(self, config: RunConfig, model: TwoStreams, rows: int) -> str:  # noqa: ARG002 - a store's signature
         return "memory"

@@ -1,4 +1,4 @@
-"""Cells that train on frozen features: many of them at once, their settings chosen in the same stacks."""
+"""Cells that train on frozen features: many at once, with their settings chosen in the same stacks."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -29,16 +29,16 @@ from .result import CellResult, ChosenSettings
 from .run_cell import curve_steps
 
 TOGETHER = 30
-"""Cells that are claimed, trained and kept together: what a killed runner loses at most."""
+"""Cells that are claimed, trained and stored together: the most that a killed runner loses."""
 STAGE = "training on frozen features"
 
 
 class FrozenEngine:
-    """Trains the heads of many cells together, in the process that asks for it.
+    """Trains the heads of many cells together, in the calling process.
 
     Args:
-        where: Where images and features lie, and the device.
-        progress: Told how many fits are done.
+        where: The folders of images and features, and the device.
+        progress: Receives the number of fits done.
     """
 
     def __init__(self, where: Workplace, progress: Progress | None = None) -> None:
@@ -55,7 +55,7 @@ class FrozenEngine:
         for cell in cells:
             try:
                 ready.append(self._task(cell))
-            except Exception as error:  # one cell's trouble is not the others'
+            except Exception as error:  # one cell's failure does not affect the others
                 failed.append(Outcome(cell, None, f"{type(error).__name__}: {error}", 0.0))
         yield from failed
         began = time.perf_counter()
@@ -72,7 +72,7 @@ class FrozenEngine:
                 yield Outcome(task.cell, task.result(fit, shares), None, sum(shares.values()))
 
     def _choose(self, tasks: Sequence["_Task"]) -> None:
-        """Score every candidate of every cell on its folds, all in one call, and give each cell its best."""
+        """Score every candidate of every cell on its folds, all in one call."""
         pairs = [(one, fold) for task in tasks for one in task.tried for fold in task.folds]
         fits = self._fit([fold.problem for _, fold in pairs], [one.settings for one, _ in pairs])
         scores = (fold.score(fit) for (_, fold), fit in zip(pairs, fits, strict=True))
@@ -138,7 +138,7 @@ class _Features:
 
 @dataclass
 class _FeatureFold:
-    """Rows to train on and rows to score by."""
+    """Rows to train on and rows to score on."""
 
     problem: FeatureProblem
     held: Tensor
@@ -153,7 +153,7 @@ class _FeatureFold:
 
 @dataclass
 class _Task:
-    """A cell with all it trains and tests on."""
+    """A cell with its training and test data."""
 
     cell: Cell
     split: Split
@@ -168,7 +168,7 @@ class _Task:
         """The first of the best."""
         try:
             return choose(self.scores, by=lambda score: score.mean_of_folds).place
-        except AllFailed:  # the whole may train where its parts did not
+        except AllFailed:  # the whole may train even if its parts did not
             return 0
 
     def settings(self) -> HeadSettings:
@@ -177,7 +177,7 @@ class _Task:
         return self.tried[self.best].settings
 
     def result(self, fit: StackedFit, seconds: dict[str, float]) -> CellResult:
-        """Give the result of a cell, as `run_cell` does."""
+        """Return the result of a cell, as `run_cell` does."""
         began = time.perf_counter()
         features, labels = self.test
         accuracy = evaluate(fit.predict_logits(features).cpu(), labels, self.split.classes)

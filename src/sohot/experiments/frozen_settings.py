@@ -1,4 +1,4 @@
-"""Settings of cells that train on frozen features: which of a grid's apply, and what is chosen from."""
+"""Settings of cells that train on frozen features: which of a grid's apply, and which to choose from."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from .grid_keys import FEATURE_KEYS, HEAD_KEYS
 
 
 def head_settings(name: str, settings: Mapping[str, Any]) -> HeadSettings:
-    """Give the settings of a fit, of those of a cell.
+    """Return the settings of a fit, taken from those of a cell.
 
     Args:
         name: Name of the method.
-        settings: Settings of the cell; those of the network that gives the features are left aside.
+        settings: Settings of the cell; those of the network that makes the features are ignored.
 
     Example:
         >>> head_settings("so", {"sigma1": 0.3, "image_size": 64}).sigma1
@@ -25,12 +25,12 @@ def head_settings(name: str, settings: Mapping[str, Any]) -> HeadSettings:
 
 
 def frozen_combinations(grid: Grid, name: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Give the numbers of the protocol and the settings for each combination of what is varied.
+    """Yield the numbers of the protocol and the settings for each combination of varied values.
 
-    Of the grid's settings those apply that shape features; how images are trained on does not.
+    Of the grid's settings only those that affect features apply, not those of training on images.
 
     Raises:
-        ValueError: Something is varied that frozen features do not know.
+        ValueError: A varied setting does not apply to frozen features.
     """
     features = {key: value for key, value in grid.settings.items() if key in FEATURE_KEYS}
     drawn = {key: value for key, value in grid.settings.items() if key in grid.draw_names()}
@@ -47,7 +47,7 @@ def frozen_combinations(grid: Grid, name: str) -> Iterator[tuple[dict[str, Any],
 
 
 def normal_head(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the settings that a method looks at and that differ from the defaults, in one form and order.
+    """Return the settings that a method uses and that differ from the defaults, in normal form and order.
 
     Example:
         >>> normal_head("s+t", {"steps": 50, "sigma1": 1.0, "seed": 0})
@@ -59,21 +59,21 @@ def normal_head(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def frozen_space(grid: Grid, name: str) -> dict[str, list[Any]]:
-    """Give what settings are chosen from for a method: a list of values by setting."""
+    """Return the values to choose from for a method: a list by setting."""
     space = grid.frozen_space or {key: values for key, values in feature_space(name).items() if key not in grid.vary}
     found = {key: list(values) for key, values in relevant(name, space).items()}
     for key, values in found.items():
         for value in values:
             normal_head(name, {**grid.frozen, key: value})
     if not found:
-        raise ValueError(f"frozen_space holds nothing that the method {name!r} looks at: nothing to select from")
+        raise ValueError(f"frozen_space holds no setting that the method {name!r} uses: nothing to select from")
     return found
 
 
 def frozen_candidates(
     name: str, settings: Mapping[str, Any], space: Mapping[str, Sequence[Any]]
 ) -> list[Candidate[HeadSettings]]:
-    """List what is tried for a cell: every combination, that of the cell's own settings first, for ties go to it.
+    """List the candidates of a cell: every combination, its own settings first, because ties go to the first.
 
     Example:
         >>> found = frozen_candidates("so", {"sigma1": 0.1}, {"sigma1": [0.01, 0.1], "sigma2": [0.1]})

@@ -17,11 +17,11 @@ from ..runs.presets import PAPER
 from .grid_keys import check_head, check_settings, check_values, draw_names, refuse_unknown
 
 COMPLEXITY = "complexity"
-"""Name of the one experiment that is no grid."""
+"""Name of the one experiment that is not a grid."""
 
 FIGURES = ("zeta", "shots", "sigma", "curves", "confusion")
 BASELINE = "s+t"
-"""The method that others are compared with unless a grid names another."""
+"""The method that tables compare the others with, unless a grid names another."""
 
 _METHODS = "method_settings"  # in the file, tables such as [method.so]
 _SHIFTS = "shift_settings"  # in the file, tables such as [method.so.shift]
@@ -30,29 +30,29 @@ _BUILTIN = files("sohot.experiments") / "builtin"
 
 @dataclass(frozen=True)
 class Grid:
-    """What to compare with what.
+    """A grid of trainings to compare.
 
     Attributes:
         name: A short name, that of its file.
-        title: A line for people.
+        title: A one-line description.
         dataset: Name of the data set.
-        protocol: Who trains and who tests: "paper", "paper-folds", "rectified" or "k-shot".
+        protocol: How images are split: "paper", "paper-folds", "rectified" or "k-shot".
         backbone: Name of the network.
-        shifts: From which domain to which; empty for all that the data set has.
+        shifts: Pairs of source and target domain; empty for all of the data set.
         splits: Numbers of the splits.
         methods: Names of the methods.
         settings: Options of `sohot fit`, and numbers of the protocol such as `target_shots`, for all cells.
-        vary: The same with a list of values each: every combination is tried.
+        vary: The same with a list of values each: every combination is computed.
         figures: What to draw.
         baseline: The method that tables compare the others with.
-        published: Which published numbers stand beside ours in the table; None for none.
+        published: Which published numbers to show beside ours in the table; None for none.
         method_settings: Settings of single methods, by name.
-        shift_settings: Settings of single methods on single shifts, by name and then by shift; they win over
+        shift_settings: Settings of single methods on single shifts, by name and then by shift; they override
             `method_settings`.
         space: What to choose from with `--select`, by setting: a list of values, or a range such as
             `{"low": 0.01, "high": 1.0, "log": True}`; empty for the usual ones.
         data: Options of the data set.
-        frozen: Settings of `sohot.heads.HeadSettings` for all cells with `--frozen`, in place of `settings`.
+        frozen: Settings of `sohot.heads.HeadSettings` for all cells with `--frozen`, instead of `settings`.
         frozen_space: What to choose from with `--frozen --select`: a list of values by setting; empty for the usual.
 
     Example:
@@ -120,7 +120,7 @@ class Grid:
         object.__setattr__(self, name, value)
 
     def draw_names(self) -> list[str]:
-        """Name the numbers that the protocol takes."""
+        """Return the names of the numbers that the protocol takes."""
         return draw_names(self.protocol)
 
     def changed(
@@ -129,10 +129,10 @@ class Grid:
         frozen_settings: Mapping[str, Any] | None = None,
         **parts: Any,
     ) -> "Grid":
-        """Give the grid with other parts (None keeps one), and settings that hold for all cells.
+        """Return the grid with other parts (None keeps one), and settings for all cells.
 
         Args:
-            settings: They win over the grid's own, those of single methods and what is varied.
+            settings: They override the grid's own, those of single methods and varied ones.
             frozen_settings: The same for `frozen`.
             parts: Fields of the grid.
         """
@@ -160,7 +160,7 @@ class Grid:
 
 
 def builtin_names() -> list[str]:
-    """Name the grids that come with sohot.
+    """Return the names of the built-in grids.
 
     >>> "office-alexnet" in builtin_names()
     True
@@ -169,11 +169,11 @@ def builtin_names() -> list[str]:
 
 
 def read_grid(name_or_file: str | Path) -> Grid:
-    """Read a grid: one that comes with sohot, by its name, or one's own TOML file.
+    """Read a built-in grid by name, or a TOML file.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: There is no such name; or the file is no TOML, or has a key or a value that is wrong.
+        ValueError: There is no such name; or the file is not TOML, or has a wrong key or value.
 
     Example:
         >>> read_grid("office-alexnet").methods
@@ -187,7 +187,7 @@ def read_grid(name_or_file: str | Path) -> Grid:
         near = get_close_matches(text, builtin_names(), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         known = ", ".join([*builtin_names(), COMPLEXITY])
-        raise ValueError(f"there is no experiment {text!r}{hint} Known are {known}, or give a TOML file")
+        raise ValueError(f"there is no experiment {text!r}{hint} Known experiments: {known}; or give a TOML file")
     try:
         content = file.read_text(encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError):
@@ -219,7 +219,7 @@ def _parse(text: str, name: str, where: str) -> Grid:
 
 
 def _method_tables(tables: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Take apart what the file says of single methods: settings on all shifts, and those on single ones."""
+    """Separate the file's settings of single methods into those for all shifts and those for single shifts."""
     everywhere, by_shift = {}, {}
     for name, table in tables.items():
         if not isinstance(table, dict):
@@ -230,25 +230,25 @@ def _method_tables(tables: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
         if "shift" in table:
             by_shift[name] = table["shift"]
             if not (isinstance(table["shift"], dict) and all(isinstance(one, dict) for one in table["shift"].values())):
-                raise ValueError(f'method."{name}".shift must hold a table for each shift, as "A-W" = {{ lr = 0.01 }}')
+                raise ValueError(f'method."{name}".shift must hold a table per shift, e.g. "A-W" = {{ lr = 0.01 }}')
     return everywhere, by_shift
 
 
 def _check_kind(key: str, value: Any) -> None:
     texts = ("name", "title", "dataset", "protocol", "backbone", "baseline", "published")
     if key in texts and not isinstance(value, str):
-        raise ValueError(f"{key} must be a text, got {value!r}")
+        raise ValueError(f"{key} must be a string, got {value!r}")
     if key in ("shifts", "methods", "figures") and not (
         isinstance(value, list) and all(isinstance(one, str) for one in value)
     ):
         example = {"shifts": "A-W", "methods": "so", "figures": "curves"}[key]
-        raise ValueError(f'{key} must be a list of texts such as ["{example}"], got {value!r}')
+        raise ValueError(f'{key} must be a list of strings such as ["{example}"], got {value!r}')
     if key in ("settings", "vary", "space", "data", "method", "frozen", "frozen_space") and not isinstance(value, dict):
         raise ValueError(f"{key} must be a table, got {value!r}")
 
 
 def parse_splits(value: int | str | Sequence[int]) -> tuple[int, ...]:
-    """Understand which splits are meant: a number counts them from 1, `2-4` is a range, `1,4` a list.
+    """Parse the splits: a number counts from 1, `2-4` is a range, `1,4` a list.
 
     >>> parse_splits(3), parse_splits("2-4"), parse_splits("1,4"), parse_splits([5])
     ((1, 2, 3), (2, 3, 4), (1, 4), (5,))
@@ -272,7 +272,7 @@ def parse_splits(value: int | str | Sequence[int]) -> tuple[int, ...]:
 
 
 def _refuse_stand_in(name: Any) -> None:
-    """Refuse the methods of `sohot fit` that stand for others: a grid says what it compares."""
+    """Refuse the methods of `sohot fit` that stand for others: a grid names the methods it compares."""
     instead = {
         AUTO: "a grid names the methods it compares, and --select cv chooses their settings",
         PAPER: "in a grid, name 'so' and put the options that `sohot fit --method paper` prints under [method.so]",

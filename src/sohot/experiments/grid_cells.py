@@ -25,17 +25,17 @@ from .grid_keys import SETTINGS
 def cells(
     grid: Grid, dataset: DataSet, *, select: str = "none", trials: int = TRIALS, frozen: bool = False
 ) -> list[Cell]:
-    """List the cells of a grid, those of the first split first; what is the same for two methods or values comes once.
+    """List the cells of a grid, those of the first split first; cells that coincide are listed once.
 
     Args:
         grid: The grid.
-        dataset: The data set, opened.
+        dataset: The opened data set.
         select: How settings are chosen: "none", "cv" or "validation".
-        trials: How many settings are tried, where they are chosen.
+        trials: How many settings to try when selecting.
         frozen: Whether heads are trained on frozen features.
 
     Raises:
-        ValueError: A shift, a split, a network or a setting is not to be had; the sentence names it.
+        ValueError: A shift, a split, a network or a setting is not available; the message names it.
     """
     check_choice(select, SELECTIONS, "select")
     if trials < 1:
@@ -48,7 +48,7 @@ def cells(
     for tables in grid.shift_settings.values():
         for shift in tables:
             if dataset.parse_shift(shift)[0] != shift:  # it would never be looked up
-                raise ValueError(f"settings of the shift {shift!r}: write it as {dataset.parse_shift(shift)[0]!r}")
+                raise ValueError(f"settings of the shift {shift!r}: spell it {dataset.parse_shift(shift)[0]!r}")
     found: dict[str, Cell] = {}
     for split, (shift, data), name in product(grid.splits, shifts.items(), grid.methods):
         for draw, settings in frozen_combinations(grid, name) if frozen else _combinations(grid, name, shift):
@@ -72,7 +72,7 @@ def cells(
 
 
 def _search(grid: Grid, name: str, settings: Mapping[str, Any], trials: int, frozen: bool) -> dict[str, Any]:
-    """Say what settings are chosen from. On frozen features fits are cheap: every combination is tried."""
+    """Return the settings to choose from. On frozen features fits are cheap: every combination is tried."""
     if frozen:
         return {"space": frozen_space(grid, name)}
     return {"space": _space(grid, name, settings), "trials": trials}
@@ -81,11 +81,11 @@ def _search(grid: Grid, name: str, settings: Mapping[str, Any], trials: int, fro
 def _check_splits(grid: Grid, most: int) -> None:
     for number in grid.splits:
         if not 1 <= number <= most:
-            raise ValueError(f"splits: the paper's protocol has the splits 1 to {most} of {grid.dataset}, got {number}")
+            raise ValueError(f"splits: the paper's protocol has splits 1 to {most} for {grid.dataset}, got {number}")
 
 
 def _combinations(grid: Grid, name: str, shift: str) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
-    """Give the numbers of the protocol and the settings for each combination of what is varied."""
+    """Yield the numbers of the protocol and the settings for each combination of varied values."""
     for values in product(*grid.vary.values()):
         varied = dict(zip(grid.vary, values, strict=True))
         own = {**grid.method_settings.get(name, {}), **grid.shift_settings.get(name, {}).get(shift, {})}
@@ -95,7 +95,7 @@ def _combinations(grid: Grid, name: str, shift: str) -> Iterator[tuple[dict[str,
 
 
 def normal_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the settings that a method looks at and that differ from the defaults, in one form and order.
+    """Return the settings that a method uses and that differ from the defaults, in normal form and order.
 
     Raises:
         ValueError: The method cannot be trained with them.
@@ -105,7 +105,7 @@ def normal_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         {'lr': 0.01}
     """
     config = RunConfig.from_values({**relevant_settings(name, settings), "method": name})
-    config.settings()  # checks what belongs together
+    config.settings()  # checks that they fit together
     changed = {key: value for key, value in config.changed().items() if key in SETTINGS}
     if changed.get("steps") == FitSettings().steps:
         del changed["steps"]
@@ -116,7 +116,7 @@ def _space(grid: Grid, name: str, settings: Mapping[str, Any]) -> dict[str, Any]
     usual = {key: values for key, values in image_space(name, settings).items() if key not in grid.vary}
     space = relevant_settings(name, grid.space or usual)
     if not space:
-        raise ValueError(f"space holds nothing that the method {name!r} looks at, so there is nothing to select from")
+        raise ValueError(f"space holds no setting that the method {name!r} uses: nothing to select from")
     for key, values in space.items():
         ends = [values[end] for end in ("low", "high") if end in values] if isinstance(values, Mapping) else values
         if "orders" not in space:  # σ1 by order would have to fit every choice of orders
@@ -126,7 +126,7 @@ def _space(grid: Grid, name: str, settings: Mapping[str, Any]) -> dict[str, Any]
 
 
 def data_fingerprint(dataset: DataSet, shift: str) -> str:
-    """Name the images of a shift by their names, sizes and classes, wherever they lie."""
+    """Fingerprint the images of a shift by names, sizes and classes, independent of their folder."""
     digest = hashlib.sha256()
     for domain, images in zip(("source", "target"), dataset.pair(shift, leave_out=True), strict=True):
         for row, file in enumerate(images.files):
@@ -137,7 +137,7 @@ def data_fingerprint(dataset: DataSet, shift: str) -> str:
 
 
 def weights_fingerprint(backbone: str, settings: Mapping[str, Any]) -> str:
-    """Name the content of the files that a network is made of, apart from sohot's own; "" where there are none."""
+    """Fingerprint the files that a network is made of, except sohot's own; "" if there are none."""
     own = [name for name in (backbone, settings.get("source_backbone")) if name and is_own(name)]
     used = [Path(name.rpartition(":")[0]) for name in own]
     used += [Path(settings[name]) for name in ("weights", "source_weights") if settings.get(name)]

@@ -1,4 +1,4 @@
-"""Which settings a grid may hold, and what is said of others."""
+"""Which settings a grid may hold, and the errors for others."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,24 +14,24 @@ from ..runs.config import RESULT_OPTIONS, RunConfig
 from ..selection.search_space import parse_space
 
 _OWN_KEYS = ("backbone", "method")
-"""Options of `sohot fit` that a grid has keys of its own for."""
+"""Options of `sohot fit` for which a grid has its own keys."""
 
 SETTINGS = tuple(name for name in RESULT_OPTIONS if name not in _OWN_KEYS)
-"""Options of `sohot fit` that shape a result; where and how it is computed is not the grid's to say."""
+"""Options of `sohot fit` that affect a result; a grid does not say where and how to compute it."""
 
 
 FEATURE_KEYS = (
     *("weights", "from_scratch", "tap", "image_size", "channels"),
     *("source_backbone", "source_weights", "source_tap", "source_channels"),
 )
-"""Options of `sohot fit` that shape frozen features."""
+"""Options of `sohot fit` that affect frozen features."""
 
 HEAD_KEYS = tuple(one.name for one in fields(HeadSettings) if one.name != "method")
 """Settings of training on frozen features."""
 
 
 def shapes_features(name: str) -> bool:
-    """Tell whether a setting is about images and features, and not about training on features that are there.
+    """Tell whether a setting is about images and features, not about training on existing features.
 
     >>> shapes_features("image_size"), shapes_features("target_shots"), shapes_features("lr")
     (True, True, False)
@@ -40,7 +40,7 @@ def shapes_features(name: str) -> bool:
 
 
 def check_head(table: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Check settings of training on frozen features; values may be texts of the command line.
+    """Check settings of training on frozen features; values may be text from the command line.
 
     >>> check_head({"lr": "0.01", "steps": 50}, "frozen")
     {'lr': 0.01, 'steps': 50}
@@ -58,7 +58,7 @@ def check_head(table: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _of_text(value: Any) -> Any:
-    """Read what the command line gives as JSON reads it; what is no JSON stays text, commas make a list."""
+    """Parse command-line text as JSON; other text stays as it is, and commas make a list."""
     if not isinstance(value, str):
         return value
     if "," in value and not value.startswith("["):
@@ -70,7 +70,7 @@ def _of_text(value: Any) -> Any:
 
 
 def draw_names(protocol: str) -> list[str]:
-    """Name the numbers that a protocol takes.
+    """Return the names of the numbers that a protocol takes.
 
     >>> draw_names("paper")
     ['target_shots', 'leave_out']
@@ -79,28 +79,28 @@ def draw_names(protocol: str) -> list[str]:
 
 
 def refuse_unknown(key: str, known: Sequence[str], what: str) -> None:
-    """Refuse a key that is not known, with the nearest one that is.
+    """Refuse an unknown key and suggest the closest known one.
 
     Args:
         key: The key.
-        known: The keys to name.
-        what: What it is, for the sentence.
+        known: The known keys.
+        what: What it is, for the message.
     """
     if key in known:
         return
     if sentence := renamed(key, known):
         raise ValueError(sentence)
     near = get_close_matches(key, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+    hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
     raise ValueError(f"unknown {what} {key!r}{hint}")
 
 
 def check_settings(table: Mapping[str, Any], protocol: str | None, where: str) -> dict[str, Any]:
-    """Check settings of cells, and bring their values to their types.
+    """Check settings of cells, and convert their values to their types.
 
     Args:
         table: Settings by name, with `-` or `_`; values as TOML or the command line gives them.
-        protocol: The protocol whose numbers may be given too; None where they may not.
+        protocol: The protocol whose numbers are allowed too; None to allow none.
         where: The table, for messages.
 
     Raises:
@@ -114,7 +114,7 @@ def check_settings(table: Mapping[str, Any], protocol: str | None, where: str) -
 
 
 def check_values(table: Mapping[str, Any], protocol: str | None, where: str, *, ranges: bool = False) -> dict[str, Any]:
-    """Check lists of values, by setting; like `check_settings`. With `ranges`, tables of low and high will do too."""
+    """Check lists of values by setting, like `check_settings`; with `ranges` also tables of low and high."""
     found: dict[str, Any] = {}
     for key, values in table.items():
         name = _known(key, protocol, where)
@@ -134,7 +134,7 @@ def _known(key: str, protocol: str | None, where: str) -> str:
     name = key.replace("-", "_")
     numbers = [] if protocol is None else draw_names(protocol)
     if name in _OWN_KEYS:
-        raise ValueError(f"{where}: {key!r} is no setting but a part of the grid itself, above its tables")
+        raise ValueError(f"{where}: {key!r} is not a setting but a key of the grid: put it above the tables")
     try:
         refuse_unknown(name, [*SETTINGS, *numbers], "setting")
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Runs a grid: claims its cells, hands them to an engine, and keeps what comes back."""
+"""Runs a grid: claims its cells, passes them to an engine, and stores the results."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ class GridPlan:
     Attributes:
         grid: The grid, with all shifts named.
         cells: Its cells.
-        where: Where images and results lie, and the device.
+        where: The folders of images and results, and the device.
     """
 
     grid: Grid
@@ -40,37 +40,37 @@ class GridPlan:
 
     @property
     def results(self) -> Path:
-        """The file of results."""
+        """The results file."""
         return self.where.out / RESULTS
 
 
 class GridWatcher:
-    """What is told while a grid runs; this one keeps quiet."""
+    """Receives reports while a grid runs; this one ignores them."""
 
     progress: Progress | None = None
 
     def begin(self, total: int, done: int, failed: int) -> None:
-        """Take note of how many cells there are, and how many are done or have failed before."""
+        """Receive how many cells there are, and how many were done or failed before."""
 
     def started(self, cell: Cell) -> None:
-        """Take note of a cell that is being computed now."""
+        """Receive a cell whose computation starts now."""
 
     def finished(self, outcome: Outcome) -> None:
-        """Take note of what became of a cell."""
+        """Receive the outcome of a cell."""
 
     def waiting(self, count: int) -> None:
-        """Take note of cells that another runner works on, with nothing left for us."""
+        """Receive the number of cells that other runners compute while none are left for us."""
 
 
 @dataclass
 class GridRun:
-    """How a run of a grid ended.
+    """Outcome of running a grid.
 
     Attributes:
         total: Number of cells.
         computed: How many were computed now.
-        kept: How many had been done before.
-        failed: Cells that have failed, now or before, and why.
+        kept: How many were done before.
+        failed: Cells that failed, now or before, and why.
         records: The latest attempt at each cell of the grid.
     """
 
@@ -100,7 +100,7 @@ def plan_grid(
         out: The folder of the experiment.
         device: "auto", "cpu", "cuda" or "mps".
         select: How settings are chosen: "none", "cv" or "validation".
-        trials: How many are tried, where they are chosen.
+        trials: How many to try when selecting.
         frozen: Whether heads are trained on frozen features.
         workers: Threads that read images; None for one per core.
     """
@@ -115,17 +115,17 @@ def run_grid(
 ) -> GridRun:
     """Compute the cells of a grid that are not done yet.
 
-    Killed at any moment and started again it goes on: cells that are done are kept. Several processes may work on one
-    folder at once.
+    If killed at any moment and started again, it continues: finished cells are kept. Several processes may work on
+    one folder at once.
 
     Args:
-        plan: What `plan_grid` gave.
-        engine: What computes the cells.
-        retry_failed: Try cells again that have failed before.
-        watcher: Told of the progress.
+        plan: The result of `plan_grid`.
+        engine: Computes the cells.
+        retry_failed: Retry cells that failed before.
+        watcher: Receives the progress.
 
     Raises:
-        StoreError: The results cannot be written: a full disk, say.
+        StoreError: The results cannot be written, for example because the disk is full.
     """
     watcher = watcher or GridWatcher()
     out = plan.where.out
@@ -156,10 +156,10 @@ def run_cells(
     retry_failed: bool = False,
     watcher: GridWatcher | None = None,
 ) -> int:
-    """Compute cells, but for those that another runner computes; return when all are done or have failed.
+    """Compute cells, except those of other runners; return when all are done or have failed.
 
     Returns:
-        How many were computed here, whether well or not.
+        How many were computed here, successfully or not.
     """
     watcher = watcher or GridWatcher()
     computed = 0
@@ -189,7 +189,7 @@ def run_cells(
 
 def _keep(store: Store, outcome: Outcome) -> None:
     if outcome.result is None:
-        store.fail(outcome.cell, outcome.error or "it failed without saying why")
+        store.fail(outcome.cell, outcome.error or "it failed without a reason")
         return
     try:
         store.finish(outcome.cell, outcome.result)

@@ -1,4 +1,4 @@
-"""What cells need before they start: which images pass which trunk."""
+"""Preparation of cells: which images pass through which trunk."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,18 +17,18 @@ _NETWORK = (*OPTIONS, *START, "seed")
 
 
 def prepare(cells: Sequence[Cell], where: Workplace, progress: Progress | None = None) -> int:
-    """Draw the splits of cells, build their networks and compute the trunk features that are not there yet.
+    """Draw the splits of cells, build their networks and compute missing trunk features.
 
-    Whatever would make all cells fail alike (weights that are not there, a split that cannot be drawn, a protocol
-    without validation images) ends here, before the first one starts.
+    Errors that would make all cells fail (missing weights, a split that cannot be drawn, a protocol without validation
+    images) are raised here, before the first cell starts.
 
     Args:
-        cells: Cells that are to be computed.
-        where: Where images and features lie.
-        progress: Told how many images are done.
+        cells: Cells to compute.
+        where: The folders of images and features.
+        progress: Receives the number of images done.
 
     Returns:
-        How many images passed a trunk.
+        How many images passed through a trunk.
     """
     wanted = needed_features(cells, where, progress)
     return fill_folders(wanted, where.out / FEATURES, choose_device(where.device), where.workers, progress)
@@ -37,7 +37,7 @@ def prepare(cells: Sequence[Cell], where: Workplace, progress: Progress | None =
 def needed_features(
     cells: Sequence[Cell], where: Workplace, progress: Progress | None = None
 ) -> list[tuple[TrunkFolder, list[LabelledImages]]]:
-    """Give each trunk with the images that some cell shows it."""
+    """Return each trunk with the images that cells pass through it."""
     trunks: dict[str, dict[str, TrunkFolder]] = {}
     lists: dict[Path, tuple[TrunkFolder, dict[str, LabelledImages]]] = {}
     for number, cell in enumerate(cells, start=1):
@@ -48,7 +48,7 @@ def needed_features(
         network = _network(cell, len(split.classes))
         if network not in trunks:
             trunks[network] = _trunks(cell, len(split.classes), where)
-        if cell.settings.get("augment"):  # other pictures in every step: nothing can be kept
+        if cell.settings.get("augment"):  # different images in every step: nothing can be kept
             continue
         for domain, side in shown_sides(cell):
             features = trunks[network][domain]
@@ -58,7 +58,7 @@ def needed_features(
 
 
 def trunks_of(cell: Cell, num_classes: int, where: Workplace) -> tuple[str, dict[str, TrunkFolder]]:
-    """Give the trunks of a cell's network by domain, and a text that is the same for cells with the same network."""
+    """Return a key of a cell's network, equal for equal networks, and the network's trunks by domain."""
     return _network(cell, num_classes), _trunks(cell, num_classes, where)
 
 
@@ -73,7 +73,7 @@ def _trunks(cell: Cell, num_classes: int, where: Workplace) -> dict[str, TrunkFo
 
 
 def shown_sides(cell: Cell) -> list[tuple[str, str]]:
-    """Give the sides of a split that a cell looks at, each with the domain whose stream sees it.
+    """Return the sides of a split that a cell uses, each with the domain of its stream.
 
     >>> shown_sides(Cell("office31", "A-W", 1, "s", "lite0"))
     [('target', 'target_test'), ('source', 'source_train')]
@@ -91,13 +91,13 @@ def shown_sides(cell: Cell) -> list[tuple[str, str]]:
 
 def _require_images(cell: Cell, split: Split) -> None:
     if not len(split.sides["target_test"]):
-        raise ValueError(f"{cell.shift} split {cell.split}: nothing is left to test on")
+        raise ValueError(f"{cell.shift} split {cell.split}: no images are left to test on")
     if method(cell.method).uses_source and not len(split.sides["source_train"]):
         raise ValueError(
-            f"{cell.shift} split {cell.split}: no source image is left to train on, copies of target images aside"
+            f"{cell.shift} split {cell.split}: no source images are left to train on, except copies of target images"
         )
     if cell.select == "validation" and not len(split.sides.get("validation", ())):
         raise ValueError(
-            f"--select validation needs validation images, and the protocol {cell.protocol!r} sets none aside: "
-            "choose the protocol 'rectified', or 'k-shot' with validation_shots, or --select cv"
+            f"--select validation needs validation images, but the protocol {cell.protocol!r} sets none aside: "
+            "use the protocol 'rectified', or 'k-shot' with validation_shots, or --select cv"
         )

@@ -1,4 +1,4 @@
-"""What came of a cell: its result, and an attempt at it as the store keeps it."""
+"""The result of a cell, and an attempt at a cell as stored."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -8,16 +8,16 @@ from ..training.evaluation import Evaluation
 from .cell import Cell
 
 Curve = Mapping[str, list[float | None]]
-"""Losses by name, one value for each of its "step"; None stands for one that is not finite."""
+"""Losses by name, one value for each entry of "step"; None for values that are not finite."""
 
 
 @dataclass(frozen=True)
 class ChosenSettings:
-    """Settings that were chosen among others.
+    """Settings chosen among others.
 
     Attributes:
         settings: The settings.
-        score: Their accuracy on images that were held back, as a share.
+        score: Their accuracy on held-out images, as a share.
         trials: How many were tried.
     """
 
@@ -31,12 +31,12 @@ class CellResult:
     """The result of a cell.
 
     Attributes:
-        accuracy: How well the test images are classified.
-        zeta: Learned class weights: "means", "order2", …, a list by class each; None where the method learns none.
+        accuracy: Accuracy on the test images.
+        zeta: Learned class weights: "means", "order2", …, a list by class each; None if the method learns none.
         curve: Losses of at most 100 steps.
-        chosen: The settings that were chosen; None where they were given.
+        chosen: The chosen settings; None if they were given.
         seconds: Time spent on "features", "select", "train" and "test".
-        steps: Steps of training.
+        steps: Training steps.
         sizes: Number of images: "source", "target", "test".
         notes: Sentences about the images and their features.
     """
@@ -56,10 +56,10 @@ class CellResult:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "CellResult":
-        """Read what `as_json` gave; what a version before this one left out is empty.
+        """Read the output of `as_json`; what earlier versions did not store is empty.
 
         Raises:
-            ValueError: Something is missing, or is of another kind.
+            ValueError: Something is missing or has the wrong type.
         """
         chosen = content.get("chosen")
         try:
@@ -86,10 +86,10 @@ class Attempt:
     Attributes:
         key: The cell's name.
         cell: The cell.
-        result: What came of it; None if it failed.
+        result: Its result; None if it failed.
         error: Why it failed; None if it did not.
-        versions: Versions of sohot and of what it stands on.
-        started: When it began, as ISO 8601 writes it.
+        versions: Versions of sohot and its dependencies.
+        started: When it began, in ISO 8601.
         finished: When it ended.
         host: The machine that computed it.
     """
@@ -117,5 +117,5 @@ class DoneCell(NamedTuple):
 
 
 def done_cells(attempts: Iterable[Attempt]) -> list[DoneCell]:
-    """Choose the attempts that came to an end."""
+    """Return the cells of successful attempts, with their results."""
     return [DoneCell(one.cell, one.result) for one in attempts if one.result is not None]

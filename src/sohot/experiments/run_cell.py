@@ -1,4 +1,4 @@
-"""Computes a cell: trains on a split of a protocol, with settings given or chosen, and tests the last step."""
+"""Computes a cell: trains on a split of a protocol, with given or chosen settings, and tests the last step."""
 
 import math
 import time
@@ -25,7 +25,7 @@ def run_cell(cell: Cell, where: Workplace) -> CellResult:
 
     Args:
         cell: The cell.
-        where: Where its images and shared features lie.
+        where: The folders of its images and shared features.
 
     Returns:
         Accuracy, learned class weights, curves, times, sizes and notes.
@@ -51,7 +51,7 @@ def run_cell(cell: Cell, where: Workplace) -> CellResult:
 
 
 def _select(cell: Cell, split: Split, where: Workplace) -> ChosenSettings:
-    """Choose settings by the mean accuracy over few-shot folds, or by that on the validation images."""
+    """Choose settings by mean accuracy over few-shot folds, or by accuracy on the validation images."""
     from ..selection.search import select  # Optuna is slow to import
 
     if cell.select == "validation":
@@ -76,7 +76,7 @@ def _select(cell: Cell, split: Split, where: Workplace) -> ChosenSettings:
             name=cell.key,
             trials=cell.search["trials"],
             seed=0,
-            default=default,  # what the grid says is among what is tried
+            default=default,  # the grid's own settings are among those tried
             failures=(Diverged,),
         )
     except AllFailed as error:
@@ -85,7 +85,7 @@ def _select(cell: Cell, split: Split, where: Workplace) -> ChosenSettings:
 
 
 def _curve(history: Sequence[Mapping[str, float]]) -> Curve:
-    """Give the losses of at most 100 steps, evenly chosen, the first and the last among them."""
+    """Return the losses of at most 100 evenly spaced steps, including the first and the last."""
     chosen = [history[place] for place in curve_steps(len(history))]
     curve: dict[str, list[float | None]] = {"step": [int(record["step"]) for record in chosen]}
     for name in CURVES:
@@ -95,7 +95,7 @@ def _curve(history: Sequence[Mapping[str, float]]) -> Curve:
 
 
 def curve_steps(steps: int) -> list[int]:
-    """Choose at most 100 of some steps, evenly, the first and the last among them.
+    """Choose at most 100 evenly spaced steps, including the first and the last.
 
     >>> curve_steps(3), len(curve_steps(250)), curve_steps(250)[-1]
     ([0, 1, 2], 100, 249)

@@ -1,4 +1,4 @@
-"""The results of an experiment: one SQLite file. Attempts are only ever added; claims say who works on what."""
+"""The results of an experiment in one SQLite file. Attempts are only ever added; claims say who computes what."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ __all__ = ["Store", "StoreError"]
 FORMAT = 1
 HEARTBEAT_SECONDS = 5.0
 TIMEOUT_SECONDS = 60.0
-"""A runner on another machine that has not been heard of for so long is taken for dead."""
+"""A runner on another machine without a heartbeat for this long is considered dead."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS attempts (
@@ -43,11 +43,11 @@ SELECT a.* FROM attempts a JOIN (SELECT key, MAX(id) AS id FROM attempts GROUP B
 class Store:
     """Results by cell, and claims, so that runners on one folder never compute a cell twice.
 
-    A claim names the process that made it. It is void once that process is dead: on this machine at once, on another
-    when its heartbeat has not moved for `TIMEOUT_SECONDS` of our own clock (clocks of machines differ).
+    A claim names the process that made it. It lapses when that process dies: on this machine at once, on another
+    when its heartbeat has stopped for `TIMEOUT_SECONDS` of our own clock (clocks of machines differ).
 
     Args:
-        file: The SQLite file; made if it is not there.
+        file: The SQLite file; created if missing.
 
     Raises:
         StoreError: It cannot be opened or written.
@@ -86,13 +86,13 @@ class Store:
         self.close()
 
     def records(self, *, every: bool = False) -> list[Attempt]:
-        """Give the latest attempt at each cell, oldest first.
+        """Return the latest attempt at each cell, oldest first.
 
         Args:
-            every: Also cells that are not part of the grid that was planned last in this folder.
+            every: Include cells outside the grid that was planned last in this folder.
 
         Raises:
-            ValueError: What is stored is damaged.
+            ValueError: A stored attempt is damaged.
         """
         with self._database.guard("be read"):
             planned = {row["key"] for row in self._database.execute("SELECT key FROM plan")}
@@ -100,7 +100,7 @@ class Store:
         return [self._attempt(row) for row in rows if every or not planned or row["key"] in planned]
 
     def settled(self, *, retry: bool = False) -> dict[str, str]:
-        """Give how cells ended that nobody has to compute any more, "done" or "failed", by key; see `claim`."""
+        """Return the status of cells that need no more computing, "done" or "failed", by key; see `claim`."""
         with self._database.guard("be read"):
             rows = self._database.execute(_LATEST).fetchall()
         return {row["key"]: row["status"] for row in rows if self._settles(row, retry)}
@@ -109,12 +109,12 @@ class Store:
         return attempt["status"] == "done" or not retry or attempt["id"] > self._newest
 
     def attempts(self) -> list[Attempt]:
-        """Give every attempt there ever was, oldest first."""
+        """Return all attempts, oldest first."""
         with self._database.guard("be read"):
             return [self._attempt(row) for row in self._database.execute("SELECT * FROM attempts ORDER BY id")]
 
     def plan(self, cells: Iterable[Cell]) -> None:
-        """Note which cells the grid consists of, so that `records` leaves out those of other grids."""
+        """Record which cells belong to the grid, so that `records` omits those of other grids."""
         keys = [cell.key for cell in cells]
         with self._database.transaction():
             if [row["key"] for row in self._database.execute("SELECT key FROM plan ORDER BY place")] != keys:
@@ -123,11 +123,11 @@ class Store:
                     self._database.execute("INSERT INTO plan (key) VALUES (?)", (key,))
 
     def claim(self, cell: Cell, *, retry: bool = False) -> bool:
-        """Take a cell, if nobody else has it and it has not been done.
+        """Claim a cell, if no one else has it and it is not done.
 
         Args:
             cell: The cell.
-            retry: Take it also where it failed, unless it was tried again since this store was opened.
+            retry: Also claim failed cells, unless retried since this store was opened.
 
         Returns:
             Whether it is ours now.
@@ -149,7 +149,7 @@ class Store:
         return True
 
     def claimed_by_others(self) -> set[str]:
-        """Give the keys of cells that other living runners work on."""
+        """Return the keys of cells that other live runners are computing."""
         with self._database.guard("be read"):
             rows = self._database.execute("SELECT key FROM claims WHERE runner != ?", (self._id,)).fetchall()
             return {row["key"] for row in rows if self._holder_lives(row["key"])}
@@ -167,17 +167,17 @@ class Store:
         self._add(cell, "failed", None, error)
 
     def release(self) -> None:
-        """Give back every cell that is ours and not finished."""
+        """Release all our unfinished cells."""
         with self._database.transaction():
             self._database.execute("DELETE FROM claims WHERE runner = ?", (self._id,))
         self._began.clear()
 
     def close(self) -> None:
-        """Give back what is ours and close the file."""
+        """Release our cells and close the file."""
         self._stop.set()
         if self._heart is not None:
             self._heart.join()
-            with suppress(StoreError):  # a full disk has been told of; our claims die with this process anyway
+            with suppress(StoreError):  # a full disk was reported before; our claims lapse with this process
                 self.release()
                 with self._database.transaction():
                     self._database.execute("DELETE FROM runners WHERE id = ?", (self._id,))
@@ -197,7 +197,7 @@ class Store:
         self._began.pop(key, None)
 
     def _holder_lives(self, key: str) -> bool:
-        """Tell whether a cell is claimed by a process that lives, ourselves included."""
+        """Tell whether a cell is claimed by a live process, ourselves included."""
         row = self._database.execute(
             "SELECT r.* FROM claims c LEFT JOIN runners r ON r.id = c.runner WHERE c.key = ?", (key,)
         ).fetchone()
@@ -214,7 +214,7 @@ class Store:
         return time.monotonic() - seen < TIMEOUT_SECONDS
 
     def _join(self) -> None:
-        """Enter ourselves among the runners and let our heart beat; with the first claim, for readers claim nothing."""
+        """Register as a runner and start the heartbeat; done at the first claim, as readers claim nothing."""
         if self._heart is not None:
             return
         me = self.runner
@@ -226,7 +226,7 @@ class Store:
 
     def _beat(self) -> None:
         while not self._stop.wait(HEARTBEAT_SECONDS):
-            with suppress(sqlite3.Error):  # the next beat may get through; what matters is told where results are kept
+            with suppress(sqlite3.Error):  # the next beat may succeed; storing results reports errors
                 connection = self._database.connect()
                 connection.execute("UPDATE runners SET beat = beat + 1 WHERE id = ?", (self._id,))
                 connection.close()
@@ -244,7 +244,7 @@ class Store:
                 row["host"],
             )
         except (ValueError, TypeError, AttributeError) as error:
-            raise ValueError(f"{self.file}: what is stored of the cell {row['key']} is damaged: {error}") from None
+            raise ValueError(f"{self.file}: the record of cell {row['key']} is damaged: {error}") from None
 
 
 def _now() -> str:

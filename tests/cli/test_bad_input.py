@@ -136,7 +136,7 @@ def test_a_loop_of_links_ends(sohot, domains, tmp_path):
         (("--target-test", "x"), "--shots and --target-test exclude each other"),
         (("--cache", "tape"), "--cache must be one of"),
         (("--augment", "--cache", "disk"), "--augment"),
-        (("--orders", "2,x"), "--orders must be integers"),
+        (("--orders", "2,x"), "--orders must be comma-separated integers"),
         (("--streams", "three"), "streams must be one of"),
         (("--weights", "nowhere.safetensors"), "nowhere.safetensors"),
         (("--from-scratch", "--weights", "file"), "exclude each other"),

@@ -65,7 +65,7 @@ class MethodOptions:
         shown="l2-sp: 0.01",
     )
     head_first: float | None = option(
-        None, METHOD, "Share of the steps that train only the classifier, first.", SHARE, shown="lp-ft: 0.5"
+        None, METHOD, "Share of initial steps that train only the classifier.", SHARE, shown="lp-ft: 0.5"
     )
     target_weight: float | None = option(
         None, METHOD, "Share of the target in the cross-entropy.", SHARE, shown="by number of rows"

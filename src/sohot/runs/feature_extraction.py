@@ -36,7 +36,7 @@ def find_domains(
         root: The folder.
         dataset: Name of a known data set in it; None for class folders, which form one domain named after the folder.
         workers: Threads that read images.
-        progress: Told how many images were checked.
+        progress: Receives the number of images checked.
 
     Returns:
         The readable images of each domain, and what was left out and why.
@@ -70,7 +70,7 @@ def extract(
         backbone: The network; its features are those that `sohot fit` aligns.
         device: Where to compute.
         workers: Threads that read images.
-        progress: Told how many images are done.
+        progress: Receives the number of images done.
     """
     full = {name: images for name, images in domains.items() if len(images)}
     if not full:

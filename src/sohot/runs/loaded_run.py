@@ -98,7 +98,7 @@ def images_for(
         folder: Class folders.
         leave_out: Skip classes that the run does not know, instead of refusing.
         workers: Threads that read images.
-        progress: Told how many images were checked.
+        progress: Receives the number of images checked.
 
     Returns:
         The images with the run's class numbers, what was left out, and notes.

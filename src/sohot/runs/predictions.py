@@ -74,7 +74,7 @@ def classify(
         files: The image files.
         top: How many of the most likely classes to return.
         workers: Threads that read images.
-        progress: Told how many images are done.
+        progress: Receives the number of images done.
 
     Returns:
         The predictions in the order of the files, and the unreadable files with the reason.

@@ -56,7 +56,7 @@ def gather(config: RunConfig, progress: Progress | None = None) -> RunData:
 
     Args:
         config: Folders, shots and the method.
-        progress: Told how far the check of the images has come.
+        progress: Receives the progress of checking the images.
 
     Raises:
         FileNotFoundError: A folder is missing.
@@ -70,7 +70,7 @@ def gather_training(config: RunConfig, progress: Progress | None = None) -> RunD
 
     Args:
         config: Folders, shots and the method.
-        progress: Told how far the check of the images has come.
+        progress: Receives the progress of checking the images.
     """
     method = config.settings().resolved_method()
     left_out: list[LeftOut] = []
@@ -101,7 +101,7 @@ def add_test(data: RunData, config: RunConfig, progress: Progress | None = None)
     Args:
         data: The result of `gather_training`; it is not changed.
         config: The same configuration.
-        progress: Told how far the check of the images has come.
+        progress: Receives the progress of checking the images.
     """
     left_out, notes, test = [*data.left_out], [*data.notes], data.test
     if config.target_test is not None:

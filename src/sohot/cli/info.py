@@ -46,7 +46,7 @@ def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
             )
         )
     lines += [("network", _pairs(described["network"])), ("settings", _pairs(described["settings"]))]
-    lines += [("versions", _pairs(described["versions"])), ("repeat it by", "")]
+    lines += [("versions", _pairs(described["versions"])), ("repeat with", "")]
     return lines
 
 

@@ -80,7 +80,7 @@ class TerminalGridWatcher(GridWatcher):
         known = f"{done} done before" + (f", {failed} failed before" if failed else "")
         say(f"{total} cells, {known}" if done or failed else f"{total} cells")
 
-    def started(self, cell: Cell) -> None:  # noqa: ARG002 - counted alone
+    def started(self, cell: Cell) -> None:  # noqa: ARG002 - only counted
         """Show one more running cell."""
         self._running += 1
         self._show()

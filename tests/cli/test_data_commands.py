@@ -25,7 +25,7 @@ def test_check_prints_one_json_object_and_fails_where_counts_are_wrong(office: P
     assert result.exit_code == 1
     content = json.loads(result.stdout)
     assert content["domains"]["webcam"]["images"] == 15
-    assert content["problems"][0] == "amazon has 12 images, the official release 2817"
+    assert content["problems"][0] == "amazon has 12 images, the official release has 2817"
     assert "decoding amazon: 12 done" in result.stderr
 
 
@@ -39,7 +39,7 @@ def test_check_says_it_in_words(tmp_path: Path) -> None:
     assert result.stdout.splitlines() == [
         "a: 2 images, 1 classes of 2 to 2, 0 repeats",
         "b: 2 images, 1 classes of 2 to 2, 0 repeats",
-        "note: 2 pictures lie in several domains; protocols drop them from the source",
+        "note: 2 pictures occur in several domains; protocols drop them from the source",
         "no problems found",
     ]
     assert "images were not decoded" in run("check", "domains", tmp_path, "--quick").stdout

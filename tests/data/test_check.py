@@ -21,9 +21,9 @@ def copy(root: Path, one: str, two: str) -> None:
 def test_counts_are_compared_with_the_official_ones(office: Path) -> None:
     report = check_dataset(open_dataset("office31", office))
     assert report.problems() == [
-        "amazon has 12 images, the official release 2817",
-        "dslr has 9 images, the official release 498",
-        "webcam has 6 images, the official release 795",
+        "amazon has 12 images, the official release has 2817",
+        "dslr has 9 images, the official release has 498",
+        "webcam has 6 images, the official release has 795",
     ]
     content = report.as_dict()
     assert json.loads(json.dumps(content)) == content
@@ -54,9 +54,9 @@ def test_copies_within_and_across_classes_and_domains(office: Path) -> None:
     }
     assert "one picture has the labels mug, ruler: mug/frame_0001.jpg, ruler/frame_0011.jpg" in report.problems()
     assert report.remarks() == [
-        "amazon holds 2 byte-identical repeats; protocols keep them off two sides",
-        "dslr holds 1 byte-identical repeats; protocols keep them off two sides",
-        "1 pictures lie in several domains; protocols drop them from the source",
+        "amazon holds 2 byte-identical repeats; protocols keep copies on one side",
+        "dslr holds 1 byte-identical repeats; protocols keep copies on one side",
+        "1 pictures occur in several domains; protocols drop them from the source",
     ]
 
 
@@ -82,7 +82,7 @@ def test_digits_are_looked_at_one_by_one(tmp_path: Path) -> None:
     dataset = open_dataset("digits", make_digits(tmp_path))
     report = check_dataset(dataset)
     assert report.broken == ()
-    assert report.problems()[0] == "mnist has 80 images, the official release 70000"
+    assert report.problems()[0] == "mnist has 80 images, the official release has 70000"
     images = dataset.domains["mnist"]
     twice = images.subset([0, 1, 0])
     (copies,) = find_copies({"mnist": twice})

@@ -54,9 +54,9 @@ def test_a_flat_map_and_an_8_bit_one(tmp_path: Path) -> None:
 
 
 def test_bad_input_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableImage, match=r"holes\.png cannot be read: no depth was measured in it"):
+    with pytest.raises(UnreadableImage, match=r"holes\.png cannot be read: it contains no depth: all pixels are 0"):
         read_depth(write_depth(tmp_path / "holes.png", [[0, 0]]))
-    with pytest.raises(UnreadableImage, match="one channel of 8 or 16 bits, this image has the mode RGB"):
+    with pytest.raises(UnreadableImage, match="one channel of 8 or 16 bits, but this image has mode RGB"):
         read_depth(write_picture(tmp_path / "photo.png"))
     with pytest.raises(UnreadableImage, match="there is no such file"):
         read_depth(tmp_path / "missing.png")

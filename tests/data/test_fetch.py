@@ -84,7 +84,7 @@ def test_what_is_there_is_not_fetched_again(server: Server, tmp_path: Path) -> N
     fetch(server, tmp_path)
     assert len(server.asked) == 1
     (tmp_path / "inside" / "file.bin").write_bytes(b"mine")
-    with pytest.raises(DownloadError, match="it lies there already and is another one"):
+    with pytest.raises(DownloadError, match="a different file is already there: move it away"):
         fetch(server, tmp_path)
     assert (tmp_path / "inside" / "file.bin").read_bytes() == b"mine"
 
@@ -97,7 +97,7 @@ def test_a_broken_connection_goes_on_where_it_was(server: Server, tmp_path: Path
 
 def test_a_later_call_goes_on_too(server: Server, tmp_path: Path) -> None:
     server.breaks = [700]
-    with pytest.raises(DownloadError, match=r"700 bytes are kept in file\.bin\.part, the same command goes on there"):
+    with pytest.raises(DownloadError, match=r"700 bytes are kept in file\.bin\.part, run the command again to resume"):
         fetch(server, tmp_path, tries=1)
     assert not (tmp_path / "inside" / "file.bin").exists()
     assert fetch(server, tmp_path).read_bytes() == CONTENT
@@ -118,7 +118,7 @@ def test_all_was_received_but_not_put_in_place(server: Server, tmp_path: Path) -
 
 
 def test_the_wrong_file_is_not_kept(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(DownloadError, match=r"what was received is not the file that was wanted \(sha256"):
+    with pytest.raises(DownloadError, match=r"the received file is not the expected one \(sha256"):
         fetch(server, tmp_path, "sha256:" + "0" * 64)
     assert list((tmp_path / "inside").iterdir()) == []
 
@@ -126,14 +126,14 @@ def test_the_wrong_file_is_not_kept(server: Server, tmp_path: Path) -> None:
 def test_a_rotten_beginning_is_found(server: Server, tmp_path: Path) -> None:
     (tmp_path / "inside").mkdir()
     (tmp_path / "inside" / "file.bin.part").write_bytes(b"x" * 1000)
-    with pytest.raises(DownloadError, match="not the file that was wanted"):
+    with pytest.raises(DownloadError, match="the received file is not the expected one"):
         fetch(server, tmp_path)
     assert fetch(server, tmp_path).read_bytes() == CONTENT  # begins anew
 
 
 def test_refusals_and_dead_servers_are_named(server: Server, tmp_path: Path) -> None:
     missing = Download(server.url.replace("/file", "/missing"), "x", CHECKSUM)
-    with pytest.raises(DownloadError, match="missing: the server answers 404 Not Found"):
+    with pytest.raises(DownloadError, match="missing: the server answered 404 Not Found"):
         fetch_file(missing, tmp_path)
     with pytest.raises(DownloadError, match="refused"):
         fetch_file(Download("http://127.0.0.1:9/x", "x", CHECKSUM), tmp_path, tries=2, pause=0.01)

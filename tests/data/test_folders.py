@@ -109,7 +109,7 @@ def test_links_never_lead_in_circles_or_into_other_classes(make_folder: MakeFold
     scan = scan_folder(root)
     assert names(scan) == ["mug/1.jpg", "mug/red/2.jpg", "pen/1.jpg"]
     assert set(reasons(scan)) == {"up", "further", "self", "other", "loop", "pencil", "knot"}
-    assert reasons(scan)["other"] == f"it leads back to {root / 'pen'}"
+    assert reasons(scan)["other"] == f"it links back to {root / 'pen'}"
 
 
 def test_a_folder_keeps_its_own_class_however_it_is_linked(make_folder: MakeFolder) -> None:
@@ -129,7 +129,7 @@ def test_links_to_folders_and_files_elsewhere_are_followed(make_folder: MakeFold
     (root / "pen" / "3.jpg").symlink_to(elsewhere / "nowhere.jpg")
     scan = scan_folder(root)
     assert names(scan) == ["mug/1.jpg", "pen/1.jpg", "pen/2.jpg"]
-    assert reasons(scan) == {"3.jpg": "the link leads nowhere"}
+    assert reasons(scan) == {"3.jpg": "the link is broken"}
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
@@ -145,8 +145,8 @@ def test_empty_class_folders_and_stray_images_are_noted(make_folder: MakeFolder)
     scan = scan_folder(root)
     assert scan.images.classes == ("mug",)
     assert reasons(scan) == {
-        "stray.png": "it lies beside the class folders, not in one",
-        "empty": "this class folder holds no image",
+        "stray.png": "it is next to the class folders, not inside one",
+        "empty": "this class folder contains no images",
     }
 
 
@@ -179,9 +179,9 @@ def test_missing_and_empty_folders(make_folder: MakeFolder, tmp_path: Path) -> N
     with pytest.raises(FileNotFoundError, match=r"the folder .*/nowhere does not exist$"):
         scan_folder(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"the folder .*/empty is empty: it must hold one folder of images per class"):
+    with pytest.raises(ValueError, match=r"the folder .*/empty is empty: it needs one folder of images per class"):
         scan_folder(tmp_path / "empty")
-    with pytest.raises(ValueError, match=r"no class folder in .* holds an image"):
+    with pytest.raises(ValueError, match=r"no class folder in .* contains an image"):
         scan_folder(make_folder({"mug": [], "pen": []}))
     with pytest.raises(ValueError, match="flat has no class folders: put the images of each class in a folder"):
         scan_folder(make_folder({"": ["1.jpg"]}, name="flat"))

@@ -88,7 +88,7 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
     [
         (b"", "it is not an IDX file"),
         (b"\0\0\x0d\1\0\0\0\0", "it holds values of IDX type 0x0d"),
-        (b"\0\0\x08\1\0\0\0\x05ab", "its head promises 13 bytes, it has 10"),
+        (b"\0\0\x08\1\0\0\0\x05ab", "its header declares 13 bytes, but it has 10"),
         (b"\x1f\x8bnonsense", "it cannot be unpacked"),
     ],
 )
@@ -102,7 +102,7 @@ def test_broken_idx_files_are_named(tmp_path: Path, content: bytes, reason: str)
     ("content", "reason"),
     [
         (b"11 1:0", "line 1 is not .*the label must lie in 1 … 10, got 11"),
-        (b"1 1:0\n2 257:0", "line 2 is not .*places must lie in 1 … 256"),
+        (b"1 1:0\n2 257:0", "line 2 is not .*indices must lie in 1 … 256"),
         (b"1 1:x", "line 1 is not"),
         (b"BZhxx", "it cannot be unpacked"),
         (b"\xff\xfe", "it cannot be unpacked"),
@@ -119,7 +119,7 @@ def test_missing_files_numbers_and_readers_are_named(tmp_path: Path) -> None:
         with pytest.raises(UnreadableImage, match="there is no such file"):
             read(tmp_path / "missing")
     file = write_idx(tmp_path / "images", np.zeros((2, 3, 3)))
-    with pytest.raises(UnreadableImage, match="it holds the images 0 … 1, '2' was asked for"):
+    with pytest.raises(UnreadableImage, match="it contains images 0 … 1, got '2'"):
         read_item(LabelledImages([file], [0], ["a"], parts=["2"], reader="idx"), 0)
     with pytest.raises(ValueError, match="reader must be one of 'image', 'depth', 'idx', 'usps', got 'x'"):
         read_item(LabelledImages([file], [0], ["a"], reader="x"), 0)
@@ -141,5 +141,5 @@ def test_lists_with_parts_and_groups_stay_together() -> None:
     renamed = images.with_classes(["b"])
     assert (renamed.labels, renamed.parts, renamed.groups) == ((0,), ("q",), ("",))
     assert len(images.subset([])) == 0
-    with pytest.raises(ValueError, match="parts must be empty or hold one for each of 1 files"):
+    with pytest.raises(ValueError, match="parts must be empty or have one entry for each of 1 files"):
         LabelledImages([Path("1.jpg")], [0], ["a"], parts=["x", "y"])

@@ -85,8 +85,8 @@ def test_a_network_of_one_stage_has_no_paper():
 @pytest.mark.parametrize(
     ("stages", "message"),
     [
-        ([nn.Linear(3, 2), nn.Flatten()], "backbone mine does not take an image of 1 x 16 x 16: "),
-        ([nn.Conv2d(1, 2, 3)], r"must give one row of features per image, got \(1, 2, 14, 14\)"),
+        ([nn.Linear(3, 2), nn.Flatten()], "backbone mine does not accept an image of 1 x 16 x 16: "),
+        ([nn.Conv2d(1, 2, 3)], r"must return one row of features per image, got \(1, 2, 14, 14\)"),
     ],
 )
 def test_networks_that_do_not_fit_are_named(stages, message):
@@ -102,7 +102,7 @@ def test_networks_that_do_not_fit_are_named(stages, message):
         ("small-cnn", {"tap": "middle"}, "tap must be one of"),
         ("small-cnn", {"dropout": "half"}, "dropout must be one of"),
         ("small-cnn", {"size": 0}, "size must be an integer of at least 1, got 0"),
-        ("small-cnn", {"size": 4}, "backbone small-cnn does not take an image of 3 x 4 x 4"),
+        ("small-cnn", {"size": 4}, "backbone small-cnn does not accept an image of 3 x 4 x 4"),
         ("lite0", {"tap": "before-relu"}, "backbone lite0 offers the tap 'output', not 'before-relu'"),
         ("resnet50", {"tap": "after-relu", "pretrained": False}, "backbone resnet50 offers the tap 'output'"),
     ],

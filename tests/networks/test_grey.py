@@ -45,5 +45,5 @@ def test_pretrained_kind_of_networks_take_one_channel(name):
 
 
 def test_colour_does_not_fit_a_network_for_grey():
-    with pytest.raises(ValueError, match="channels=3: this network takes images of 1 channel"):
+    with pytest.raises(ValueError, match="channels=3: this network accepts images of 1 channel"):
         fit_channels([nn.Conv2d(1, 4, 3)], InputSpec(16, (0.5,), (0.5,), 16), 3)

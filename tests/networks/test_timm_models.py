@@ -65,7 +65,7 @@ def test_weights_from_a_file_with_or_without_classifier(tmp_path):
 
 
 def test_unknown_names_get_a_hint():
-    with pytest.raises(ValueError, match=r"timm knows no model of the name 'resnet18x': perhaps .*resnet18"):
+    with pytest.raises(ValueError, match=r"timm has no model named 'resnet18x': perhaps .*resnet18"):
         create_backbone("timm:resnet18x", pretrained=False)
 
 
@@ -81,5 +81,5 @@ def test_a_failed_download_says_what_to_do(monkeypatch):
 
 
 def test_a_size_the_model_does_not_take_is_named():
-    with pytest.raises(ValueError, match="vit_tiny_patch16_224 does not take an image of 3 x 8 x 8: "):
+    with pytest.raises(ValueError, match="vit_tiny_patch16_224 does not accept an image of 3 x 8 x 8: "):
         create_backbone("timm:vit_tiny_patch16_224", pretrained=False, size=8)

@@ -153,5 +153,5 @@ def test_a_wrong_number_of_rows_is_named_and_leaves_nothing(tmp_path, place, row
 
 
 def test_no_batches_at_all_is_named(place):
-    with pytest.raises(ValueError, match="batches hold 0 images, fewer than rows=2"):
+    with pytest.raises(ValueError, match="batches have 0 images, fewer than rows=2"):
         cache_trunk(nn.Identity(), [], 2, file=place)

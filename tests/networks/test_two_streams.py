@@ -194,7 +194,7 @@ def test_bad_calls_are_named():
         model.trunk("both")
     with pytest.raises(ValueError, match="num_classes must be an integer of at least 1, got 0"):
         TwoStreams(backbone, 0)
-    with pytest.raises(ValueError, match="a source of its own needs 'separate'"):
+    with pytest.raises(ValueError, match="a source needs streams='separate'"):
         TwoStreams(backbone, 4, source=create_backbone("small-cnn", channels=1))
-    with pytest.raises(ValueError, match="one Backbone object"):
+    with pytest.raises(ValueError, match="the same Backbone object"):
         TwoStreams(backbone, 4, source=backbone, streams="separate")

@@ -92,7 +92,7 @@ def test_input_is_declared_or_seen(file):
     assert create_backbone(f"{file}:declared").input.size == 20
     grey = create_backbone(f"{file}:grey", channels=1, size=16)
     assert grey.input.channels == 1
-    with pytest.raises(ValueError, match="channels=3: this network takes images of 1 channel"):
+    with pytest.raises(ValueError, match="channels=3: this network accepts images of 1 channel"):
         create_backbone(f"{file}:grey", size=16)
 
 
@@ -100,7 +100,7 @@ def test_a_backbone_is_taken_as_it_is(file):
     backbone = create_backbone(f"{file}:ready", channels=1)
     assert backbone.first_trainable["paper"] == 1
     assert backbone.name == f"{file}:ready"
-    with pytest.raises(ValueError, match=r"channels=3: backbone .* takes images of 1 channels"):
+    with pytest.raises(ValueError, match=r"channels=3: backbone .* accepts images of 1 channels"):
         create_backbone(f"{file}:ready")
 
 

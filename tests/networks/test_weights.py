@@ -75,7 +75,7 @@ def test_a_file_without_a_state_dict_is_named(tmp_path):
 def test_keys_that_do_not_fit_are_named(state):
     with pytest.raises(ValueError, match=r"do not fit the backbone net: 1 \(bias\) missing, 1 \(odd\) unexpected"):
         fill(nn.Linear(3, 2), {"weight": state["weight"], "odd": state["bias"]}, "f", "net")
-    with pytest.raises(ValueError, match=r"weight has the shape \(2, 3\), \(2, 4\) is needed"):
+    with pytest.raises(ValueError, match=r"weight has shape \(2, 3\), expected \(2, 4\)"):
         fill(nn.Linear(4, 2), state, "f", "net")
 
 

@@ -1,4 +1,4 @@
-"""Images on disk and in memory: folders, choice of labelled ones, batches."""
+"""Images on disk and in memory: folders, choice of labelled images, batches."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Images as inputs of training, decoded once, and cropped and mirrored anew in each step."""
+"""Images as training inputs, decoded once, and cropped and mirrored afresh in each step."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,10 +22,10 @@ Room = Callable[[], float]
 
 
 class Kept(Generic[Thing]):
-    """Things by row, kept as long as there is room; threads may share it.
+    """A cache by row that keeps items while there is room; threads may share it.
 
     Args:
-        room: Says how many bytes all of them together may take, asked anew for each: others take memory meanwhile.
+        room: Returns how many bytes all items together may take; called for each item, as free memory changes.
 
     Example:
         >>> kept = Kept[str](lambda: 10)
@@ -42,11 +42,11 @@ class Kept(Generic[Thing]):
         self._lock = Lock()
 
     def get(self, row: int) -> Thing | None:
-        """Give what is kept of a row."""
+        """Return what is kept for a row."""
         return self._things.get(row)
 
     def put(self, row: int, thing: Thing, size: int) -> bool:
-        """Keep something of so many bytes; tell whether it is kept."""
+        """Keep an item of this many bytes if there is room; return whether it is kept."""
         with self._lock:
             if row not in self._things and self._bytes + size <= self._room():
                 self._things[row] = thing
@@ -55,17 +55,17 @@ class Kept(Generic[Thing]):
 
 
 class DecodedImages:
-    """Images of a list as pictures, read from their files once if there is room, else each time they are asked for.
+    """The images of a list as pictures, read from file once if there is room, else on every request.
 
-    A picture is what decoding a file for the network gives, 8 bits per channel, so nothing depends on whether it was
-    kept. Its shorter side is below four times the network's `resize`: JPEG decodes to that size by itself, others are
-    halved, divided by three … to it. Both sides stay at least twice `resize` where the file has as much, so that
-    shrinking a crop to the network's size is left to the filter of the network.
+    A picture is a file decoded for the network, 8 bits per channel, so no result depends on whether it was kept. Its
+    shorter side is below four times the network's `resize`: JPEG decodes to that size directly, other formats are
+    shrunk by a whole factor. Both sides stay at least twice `resize` if the file is that large, so that shrinking a
+    crop to the network's size is left to the network's filter.
 
     Args:
         images: The images.
-        spec: What the network wants.
-        room: Says how many bytes of memory all pictures together may take.
+        spec: Input format of the network.
+        room: Returns how many bytes of memory all pictures together may take.
     """
 
     def __init__(self, images: LabelledImages, spec: InputSpec, room: Room) -> None:
@@ -77,17 +77,17 @@ class DecodedImages:
         return len(self.images)
 
     def __getitem__(self, row: int) -> Image.Image:
-        """Give a picture, and keep it.
+        """Return a picture and keep it.
 
         Raises:
-            UnreadableImage: The image cannot be read; the sentence names it.
+            UnreadableImage: The image cannot be read; the message names it.
         """
         picture = self.look(row)
         self.keep(row, picture)
         return picture
 
     def look(self, row: int) -> Image.Image:
-        """Give a picture without keeping it."""
+        """Return a picture without keeping it."""
         kept = self._kept.get(row)
         if kept is not None:
             return kept
@@ -97,29 +97,28 @@ class DecodedImages:
         return picture.reduce(times) if times > 1 else picture
 
     def keep(self, row: int, picture: Image.Image) -> bool:
-        """Keep a picture if there is room; tell whether it is kept."""
-        # Pillow gives a pixel of three channels four bytes.
+        """Keep a picture if there is room; return whether it is kept."""
+        # Pillow stores a pixel of three channels in four bytes.
         return self._kept.put(row, picture, picture.width * picture.height * (4 if self.spec.channels == 3 else 1))
 
 
 CHUNK = 32
-"""Pictures that a GPU transforms together: what lies beside the batch stays small."""
+"""Pictures that a GPU transforms at once, few enough to need little memory beyond the batch."""
 
 
 class AugmentedImages:
-    """Images cropped and mirrored at random, by numbers of torch's own generator, whose state a checkpoint keeps.
+    """Images cropped and mirrored at random, using torch's global generator, whose state a checkpoint keeps.
 
-    Each image is decoded once if there is room to keep it. On a processor Pillow crops and resizes, in threads; a GPU
-    does it for many images together, and the numbers still come from the processor's generator. Both give the same
-    pixels but for rounding.
+    Each image is decoded once if there is room to keep it. On a CPU, Pillow crops and resizes in threads; a GPU does
+    it for many images at once, with numbers still from the CPU's generator. Both give the same pixels up to rounding.
 
     Args:
         images: The images.
-        spec: What the network wants.
-        room: Says how many bytes of memory the pictures may take.
+        spec: Input format of the network.
+        room: Returns how many bytes of memory the pictures may take.
         workers: Number of threads; None for one per processor, at most 8; 0 to work in the calling thread.
-        gpu: The GPU to compute on; None for the processor.
-        gpu_room: Says how many bytes of its memory the pictures may take; those beyond are sent in each step.
+        gpu: The GPU to compute on; None for the CPU.
+        gpu_room: Returns how many bytes of its memory the pictures may take; the rest are sent in each step.
     """
 
     def __init__(
@@ -142,17 +141,17 @@ class AugmentedImages:
         return len(self._pictures)
 
     def draw(self, rows: int) -> Tensor:
-        """Draw the random numbers of some rows, from torch's own generator."""
+        """Draw the random numbers for some rows, from torch's global generator."""
         return draw_crops(rows)
 
     def batch(self, rows: Tensor, drawn: Tensor | None = None) -> Tensor:
-        """Give some images, augmented by what was drawn for them, or by numbers drawn now.
+        """Return some images, augmented with the numbers drawn for them, or with new ones.
 
         Returns:
             float32 tensor of shape (rows, channels, size, size), on the GPU if there is one.
 
         Raises:
-            UnreadableImage: An image cannot be read; the sentence names it.
+            UnreadableImage: An image cannot be read; the message names it.
         """
         wanted = check_rows(rows, len(self))
         numbers = (self.draw(len(wanted)) if drawn is None else drawn).tolist()
@@ -176,7 +175,7 @@ class AugmentedImages:
         on_gpu = {row: pixels for row in rows if (pixels := self._on_gpu.get(row)) is not None}
         missing = [row for row in dict.fromkeys(rows) if row not in on_gpu]
         for row, picture in zip(missing, self._decode(missing), strict=True):
-            # In this thread, for it has chosen its GPU. Three channels become three planes there, once.
+            # In this thread, which has selected its GPU. Three channels become three planes there, once.
             values = np.array(picture).reshape(picture.height, picture.width, self.spec.channels)
             on_gpu[row] = send(torch.from_numpy(values), gpu).permute(2, 0, 1).contiguous()
             if not self._on_gpu.put(row, on_gpu[row], values.size):

@@ -1,11 +1,11 @@
-"""Class-balanced batches as a pure function of a seed and the number of the step.
+"""Class-balanced batches as a pure function of a seed and the step number.
 
-Nothing is remembered from step to step, so a run that was killed goes on with exactly the batches it would have seen.
+No state is kept between steps, so a killed run resumes with exactly the batches it would have seen.
 
-The one device is a *cycle*: n things in a shuffled ring, of which turn t takes the m that follow those of turn t − 1.
-Neighbours in a ring are different, so a turn never repeats a thing; after n / gcd(n, m) turns all have been taken
-equally often and the ring is shuffled anew. At any moment the counts of two things differ by at most one. Classes take
-turns in one cycle, and the rows of each class in cycles of their own, one per domain.
+The building block is a *cycle*: n items in a shuffled ring, of which turn t takes the m after those of turn t − 1.
+Neighbours in a ring are different, so a turn never repeats an item; after n / gcd(n, m) turns all have been taken
+equally often and the ring is reshuffled. At any moment the counts of two items differ by at most one. One cycle runs
+over the classes; the rows of each class have their own cycles, one per domain.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ def _ring(seed: int, owner: str, shuffle: int, length: int) -> _Indices:
 
 
 class _Cycle:
-    """A cycle over `length` things, `take` at a turn."""
+    """A cycle over `length` items, `take` per turn."""
 
     def __init__(self, seed: int, owner: str, length: int, take: int | None) -> None:
         self.seed, self.owner, self.length = seed, owner, length
@@ -41,19 +41,19 @@ class _Cycle:
         self.turns_per_shuffle = length // math.gcd(length, self.take) if length else 1
 
     def _locate(self, turn: int) -> tuple[_Indices, int, int]:
-        """Give the ring of a turn, the number of its shuffle, and how many places were taken from it before."""
+        """Return the ring of a turn, the number of its shuffle, and how many of its places were taken before."""
         shuffle, inner = divmod(turn, self.turns_per_shuffle)
         return _ring(self.seed, self.owner, shuffle, self.length), shuffle, inner * self.take
 
     def taken(self, turn: int) -> _Indices:
-        """List what is taken at a turn."""
+        """Return the items taken at a turn."""
         if self.take == self.length:
             return np.arange(self.length)
         ring, _, before = self._locate(turn)
         return ring.take(np.arange(before, before + self.take) % self.length)
 
     def earlier_turns(self, turn: int) -> _Indices:
-        """Count, for each thing taken at a turn, in how many turns before it was taken already."""
+        """Count, for each item taken at a turn, the earlier turns that took it."""
         if self.take == self.length:
             return np.full(self.length, turn)
         _, shuffle, before = self._locate(turn)
@@ -64,10 +64,10 @@ class _Cycle:
 class BalancedBatches:
     """Batches in which every class shown has rows of both domains.
 
-    Each batch shows `classes_per_batch` classes, and of each of them `source_per_class` source rows and
-    `target_per_class` target rows, or all rows if a class has fewer. No row comes twice in a batch; over time all
-    classes are shown equally often, and all rows of a class in a domain too. A class that only one domain has takes its
-    turns as well, so that it is classified. A batch that happens to show no class of a domain has no rows of it.
+    Each batch shows `classes_per_batch` classes, each with `source_per_class` source rows and `target_per_class` target
+    rows, or all its rows if it has fewer. No row repeats within a batch; over time all classes are shown equally often,
+    and so are all rows of a class in a domain. A class that only one domain has takes its turns too, so that it is
+    classified. A batch that happens to show no class of a domain has no rows of that domain.
 
     Args:
         source_labels: Classes of the source rows; may be empty.
@@ -76,9 +76,9 @@ class BalancedBatches:
         classes_per_batch: Classes shown in a batch; None for all.
         source_per_class: Source rows of each class shown; None for all it has.
         target_per_class: Target rows of each class shown; None for all it has.
-        seed: Another seed gives other batches.
+        seed: Different seeds give different batches.
 
-    With None throughout each batch is the whole training set.
+    If all three counts are None, each batch is the whole training set.
 
     Example:
         >>> batches = BalancedBatches(torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([0, 1]), 2, source_per_class=1)

@@ -1,4 +1,4 @@
-"""Look a data set over: counts, exact duplicates, images that cannot be read; and say in words what is wrong."""
+"""Check a data set: counts, exact duplicates, unreadable images; and describe what is wrong."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ class Copies:
 
     @property
     def domains(self) -> set[str]:
-        """The domains they lie in."""
+        """The domains they are in."""
         return {domain for domain, _, _ in self.images}
 
     @property
     def classes(self) -> set[str]:
-        """The classes they are given."""
+        """The classes they are labelled with."""
         return {name for _, name, _ in self.images}
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What was found.
+    """The result of a check.
 
     Attributes:
         dataset: The data set.
@@ -45,12 +45,12 @@ class CheckReport:
     decoded: bool
 
     def problems(self) -> list[str]:
-        """Say what is wrong, a sentence each; nothing if all is well."""
+        """Describe each problem in a sentence; empty if there is none."""
         said = list(self.dataset.problems)
         for domain, official in self.dataset.official.items():
             count = len(self.dataset.domains[domain]) if domain in self.dataset.domains else official
             if count != official:
-                said.append(f"{domain} has {count} images, the official release {official}")
+                said.append(f"{domain} has {count} images, the official release has {official}")
         for copies in self.copies:
             if len(copies.classes) > 1:
                 files = enumerate_words(file for _, _, file in copies.images)
@@ -59,18 +59,18 @@ class CheckReport:
         return said + [str(item) for item in self.dataset.left_out]
 
     def remarks(self) -> list[str]:
-        """Say what one should know although it is not wrong."""
+        """Describe what is worth knowing but not wrong."""
         said = []
         for domain, count in self.repeats().items():
             if count:
-                said.append(f"{domain} holds {count} byte-identical repeats; protocols keep them off two sides")
+                said.append(f"{domain} holds {count} byte-identical repeats; protocols keep copies on one side")
         across = [copies for copies in self.copies if len(copies.domains) > 1]
         if across:
-            said.append(f"{len(across)} pictures lie in several domains; protocols drop them from the source")
+            said.append(f"{len(across)} pictures occur in several domains; protocols drop them from the source")
         return said
 
     def repeats(self) -> dict[str, int]:
-        """Count in each domain the images that are byte-identical to an earlier one of it."""
+        """Count, for each domain, the images that are byte-identical to an earlier image of that domain."""
         counts = dict.fromkeys(self.dataset.domains, 0)
         for copies in self.copies:
             for domain in copies.domains:
@@ -78,7 +78,7 @@ class CheckReport:
         return counts
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the report as JSON holds it."""
+        """Return the report as JSON values."""
         repeats, problems = self.repeats(), self.problems()
         return {
             "dataset": self.dataset.name,
@@ -110,12 +110,12 @@ class CheckReport:
 def check_dataset(
     dataset: DataSet, *, decode: bool = True, progress: Progress | None = None, workers: int | None = None
 ) -> CheckReport:
-    """Look a data set over.
+    """Check a data set.
 
     Args:
         dataset: The data set.
-        decode: Decode every image; without it only counts and duplicates are looked at.
-        progress: Called with what is done, how many images are done, and of how many.
+        decode: Decode every image; otherwise only count images and find duplicates.
+        progress: Called with the name of the stage, the number of images done, and the total.
         workers: Number of threads; None for one per processor, at most 8.
     """
     broken: list[tuple[str, str, str]] = []

@@ -13,17 +13,17 @@ _CHUNK = 1 << 20
 
 
 def content_keys(lists: Sequence[LabelledImages]) -> list[list[str]]:
-    """Give each image a text that is the same for two images exactly if their bytes are.
+    """Return a key for each image; two keys are equal exactly if the images' bytes are.
 
-    Only files of the same size are read, so this takes a moment even for a large data set. The texts compare images
-    within one call, not across calls. Two boxes in one file are two images; images in files of many are compared by
-    their own bytes.
+    Only files of equal size are read, so this is quick even for a large data set. Keys are comparable within one call,
+    not across calls. Two boxes in one file are two images; images in a file that holds many are compared by their own
+    bytes.
 
     Args:
-        lists: Lists of images, compared with one another as well.
+        lists: Lists of images, also compared with one another.
 
     Raises:
-        UnreadableImage: A file is not there or cannot be read.
+        UnreadableImage: A file is missing or cannot be read.
     """
     file_keys = _file_keys({file for images in lists if not _holds_many(images) for file in images.files})
     return [[_key(images, row, file_keys) for row in range(len(images))] for images in lists]

@@ -1,4 +1,4 @@
-"""From an image to what a network is fed: cropped, resized, mirrored and normalised, by Pillow or on a GPU."""
+"""Turn an image into a network's input: crop, resize, mirror and normalise it, with Pillow or on a GPU."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,11 +20,11 @@ AREA = (0.6, 1.0)
 RATIO = (3 / 4, 4 / 3)
 """Narrowest and widest random crop, width : height."""
 NUMBERS = 5
-"""Random numbers that a crop costs, whatever the image."""
+"""Random numbers that a crop uses, whatever the image."""
 
 
 class Crop(NamedTuple):
-    """The part of an image that is seen, in its pixels (fractions allowed), and whether it is mirrored."""
+    """The visible part of an image, in pixels (fractions allowed), and whether it is mirrored."""
 
     left: float
     top: float
@@ -34,7 +34,7 @@ class Crop(NamedTuple):
 
 
 def draw_crops(rows: int, generator: torch.Generator | None = None) -> Tensor:
-    """Draw the numbers of some crops: float64 of shape (rows, 5), from torch's own generator unless another is given.
+    """Draw the numbers for some crops: float64 of shape (rows, 5), from torch's global generator unless one is given.
 
     >>> draw_crops(2).shape
     torch.Size([2, 5])
@@ -43,9 +43,9 @@ def draw_crops(rows: int, generator: torch.Generator | None = None) -> Tensor:
 
 
 def random_crop(width: int, height: int, numbers: Sequence[float]) -> Crop:
-    """Make a crop of numbers between 0 and 1: area, ratio, place across and down, mirrored below a half.
+    """Make a crop from numbers between 0 and 1: area, ratio, position across and down, mirrored below 0.5.
 
-    One that would not fit is narrowed to the image.
+    A crop that would not fit is narrowed to the image.
 
     >>> random_crop(400, 300, [1.0, 0.5, 0.0, 0.0, 0.9])
     Crop(left=0.0, top=0.0, right=346.41..., bottom=300.0, mirrored=False)
@@ -63,9 +63,9 @@ def to_tensor(image: Image.Image, spec: InputSpec, crop: Crop | None = None, out
 
     Args:
         image: An image of any mode.
-        spec: What the network wants.
-        crop: If given, this part is seen in place of the centre, mirrored perhaps; `crops.random_crop` draws one.
-        out: If given, the tensor is written there: a row of a batch, say.
+        spec: Input format of the network.
+        crop: If given, use this part, mirrored if it says so, instead of the centre; `crops.random_crop` draws one.
+        out: If given, write the tensor here, for example into a row of a batch.
 
     Returns:
         float32 tensor of shape (channels, size, size).
@@ -78,7 +78,7 @@ def to_tensor(image: Image.Image, spec: InputSpec, crop: Crop | None = None, out
     image = fit_image(image, spec, crop)
     pixels = np.asarray(image).reshape(spec.size, spec.size, spec.channels)
     tensor = torch.empty(spec.channels, spec.size, spec.size) if out is None else out
-    # By numpy, which computes in the calling thread: torch would start its own threads in each thread that reads.
+    # With numpy, which computes in the calling thread: torch would start its own threads in each reading thread.
     # Channel by channel and in place: several times as fast as arithmetic along a last dimension of three.
     values = tensor.numpy()
     values[...] = pixels.transpose(2, 0, 1)
@@ -90,7 +90,7 @@ def to_tensor(image: Image.Image, spec: InputSpec, crop: Crop | None = None, out
 
 
 def fit_image(image: Image.Image, spec: InputSpec, crop: Crop | None = None) -> Image.Image:
-    """Bring an image to the size and the channels that a network wants; `to_tensor` says how."""
+    """Convert an image to the size and channels of a network's input, as `to_tensor` describes."""
     image = convert(image, spec.channels)
     crop = _centre(*image.size, spec) if crop is None else crop
     left, top, right, bottom = crop[:4]
@@ -118,7 +118,7 @@ def resample(pictures: Sequence[Tensor], crops: Sequence[Crop], spec: InputSpec,
     Args:
         pictures: uint8 tensors of shape (channels, height, width), of any sizes, all on one device.
         crops: One for each.
-        spec: What the network wants.
+        spec: Input format of the network.
         device: Where to compute.
 
     Returns:
@@ -161,14 +161,14 @@ def resample(pictures: Sequence[Tensor], crops: Sequence[Crop], spec: InputSpec,
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
-    """Bring a tensor to a device, without waiting for it to arrive."""
+    """Copy a tensor to a device without waiting for the copy to finish."""
     if device.type == "cuda" and tensor.device.type == "cpu":
-        tensor = tensor.pin_memory()  # only from there the copy goes on by itself
+        tensor = tensor.pin_memory()  # only pinned memory is copied asynchronously
     return tensor.to(device, non_blocking=True)
 
 
 def _span(start: float, end: float, side: int, spec: InputSpec) -> tuple[int, int]:
-    """Give the pixels that a crop depends on: its own, and those beside it under the filter."""
+    """Return the range of pixels a crop depends on: its own, and those within reach of the filter."""
     reach = _FILTERS[spec.interpolation][0] * max((end - start) / spec.size, 1.0)
     return max(math.floor(start - reach), 0), min(math.ceil(end + reach), side)
 
@@ -202,9 +202,9 @@ _FILTERS: dict[str, tuple[float, Callable[[Tensor], Tensor]]] = {
     "bicubic": (2.0, _bicubic),
     "bilinear": (1.0, _bilinear),
 }
-"""By name: how far a filter reaches where it does not shrink, and its weight at a distance."""
+"""By name: how far a filter reaches when it does not shrink, and its weight at a distance."""
 
 
 def _eight_bits(values: Tensor) -> Tensor:
-    """Round to what 8 bits hold, as Pillow does."""
+    """Round to 8 bits, as Pillow does."""
     return (values + 0.5).floor_().clamp_(0, 255)

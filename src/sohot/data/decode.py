@@ -1,4 +1,4 @@
-"""Read any usual image file as 8-bit colour or grey, upright, or say in one sentence why it cannot be read."""
+"""Read any common image file as 8-bit colour or grey, upright, or say in one sentence why it cannot be read."""
 
 import os
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from .names import printable
 
-# Named one by one, because Pillow also opens formats that start other programs (EPS), or that are no pictures.
+# Listed one by one, because Pillow also opens formats that start other programs (EPS) or are not pictures.
 FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "TIFF", "WEBP", "AVIF", "PPM", "TGA", "JPEG2000")
-# Pillow cannot read the last two, but a folder of them must not look empty: they end among what was left out.
+# Pillow cannot read the last two, but a folder of them must not look empty: they are reported as left out.
 SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".bmp", ".dib", ".gif", ".tif", ".tiff"})
 SUFFIXES |= {".webp", ".avif", ".ppm", ".pgm", ".pbm", ".pnm", ".tga", ".jp2", ".j2k", ".heic", ".heif"}
 MODES = {1: "L", 3: "RGB"}
@@ -30,7 +30,7 @@ class UnreadableImage(ValueError):  # noqa: N818  (it is the image that is at fa
 
 
 def file_state(file: Path) -> os.stat_result:
-    """Look up size and date of a file; one that is not there is named."""
+    """Look up size and date of a file; raise UnreadableImage if it is missing."""
     try:
         return file.stat()
     except OSError as error:
@@ -38,15 +38,15 @@ def file_state(file: Path) -> os.stat_result:
 
 
 def system_reason(error: OSError) -> str:
-    """Say in words why the system did not give a file."""
+    """Describe why the system could not read a file."""
     return "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror or type(error).__name__
 
 
 def read_image(path: str | os.PathLike[str], channels: int = 3, *, at_least: int | None = None) -> Image.Image:
     """Read one image.
 
-    16-bit values are scaled by their range, transparent pixels are laid on white, CMYK and palettes become colours, and
-    a rotation noted by the camera is applied. Of an animation the first picture is taken.
+    16-bit values are scaled by their range, transparent pixels become white, CMYK and palettes become colours, and the
+    camera's rotation is applied. Of an animation, the first frame is used.
 
     Args:
         path: The file.
@@ -55,7 +55,7 @@ def read_image(path: str | os.PathLike[str], channels: int = 3, *, at_least: int
             the image will be shrunk anyway.
 
     Raises:
-        UnreadableImage: The file is missing, empty, cut short, too large or no image.
+        UnreadableImage: The file is missing, empty, cut short, too large or not an image.
     """
     if channels not in MODES:
         raise ValueError(f"channels must be 1 or 3, got {channels!r}")
@@ -68,28 +68,28 @@ def read_image(path: str | os.PathLike[str], channels: int = 3, *, at_least: int
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
-    """Open an image file of a known format and a safe size; whatever goes wrong inside is put into one sentence.
+    """Open an image file of a known format and a safe size; any error inside becomes one sentence.
 
     Raises:
-        UnreadableImage: The file, or what was done with it inside.
+        UnreadableImage: Opening the file, or the code inside the block, failed.
     """
     try:
         with Image.open(path, formats=_formats()) as image:
             _check_size(image)
             yield image
-    except Exception as error:  # decoders meet broken bytes with errors of every kind
+    except Exception as error:  # decoders raise errors of every kind on broken bytes
         raise UnreadableImage(path, _reason(path, error)) from error
 
 
 @cache
 def _formats() -> tuple[str, ...]:
-    """List the formats that the installed Pillow has (older ones lack AVIF)."""
+    """List the formats that the installed Pillow supports (older ones lack AVIF)."""
     Image.init()
     return tuple(name for name in FORMATS if name in Image.OPEN)
 
 
 def convert(image: Image.Image, channels: int = 3) -> Image.Image:
-    """Bring an image of any Pillow mode to 8-bit colour or grey, transparent pixels on white.
+    """Convert an image of any Pillow mode to 8-bit colour or grey, transparent pixels on white.
 
     >>> convert(Image.new("RGBA", (1, 1), (255, 0, 0, 0))).getpixel((0, 0))
     (255, 255, 255)
@@ -105,13 +105,13 @@ def convert(image: Image.Image, channels: int = 3) -> Image.Image:
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    with suppress(Exception):  # damaged notes of the camera must not cost the picture
-        ImageOps.exif_transpose(image, in_place=True)  # otherwise it copies images that stand upright
+    with suppress(Exception):  # damaged EXIF data must not cost the picture
+        ImageOps.exif_transpose(image, in_place=True)  # otherwise it copies upright images
     return image
 
 
 def _on_white(image: Image.Image) -> Image.Image:
-    if image.mode == "La":  # Pillow knows one way out of this mode
+    if image.mode == "La":  # Pillow has one conversion from this mode
         image = image.convert("LA")
     rgba = image.convert("RGBA")
     return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba)
@@ -123,7 +123,7 @@ def _to_eight_bits(image: Image.Image) -> Image.Image:
     limit = 1 if image.mode == "F" else 65535
     if not (low >= 0 and high <= limit):  # also false for NaN
         raise ValueError(
-            f"its values run from {low:g} to {high:g}, and what is black and white in them is not known: "
+            f"its values range from {low:g} to {high:g}, and which are black and white is unknown: "
             f"save it with 8 or 16 bits per channel"
         )
     transparent = image.info.get("transparency")
@@ -133,13 +133,13 @@ def _to_eight_bits(image: Image.Image) -> Image.Image:
 
 
 def _check_size(image: Image.Image) -> None:
-    """Refuse at Pillow's limit, where Pillow itself only warns up to twice its limit."""
+    """Refuse images above Pillow's limit; Pillow itself only warns up to twice that limit."""
     if Image.MAX_IMAGE_PIXELS is not None and image.width * image.height > Image.MAX_IMAGE_PIXELS:
         raise Image.DecompressionBombError
 
 
 def _reason(path: str | os.PathLike[str], error: Exception) -> str:
-    """Put what a decoder raised into words."""
+    """Describe a decoder's error."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     if isinstance(error, (Image.DecompressionBombError, Image.DecompressionBombWarning)):
@@ -150,13 +150,13 @@ def _reason(path: str | os.PathLike[str], error: Exception) -> str:
     if os.stat(path).st_size == 0:
         return "the file is empty"
     if isinstance(error, UnidentifiedImageError):
-        return f"it is not an image in a format known here ({', '.join(_formats())})"
+        return f"it is not an image in a supported format ({', '.join(_formats())})"
     detail = " ".join(str(error).split()) or type(error).__name__
     return f"the file is cut short ({detail})" if "truncated" in detail.lower() else detail
 
 
 def default_workers() -> int:
-    """Give one thread per processor that this process may use, at most 8 (more only wait for the disk).
+    """Return one thread per processor that this process may use, at most 8 (more would only wait for the disk).
 
     >>> 1 <= default_workers() <= 8
     True

@@ -1,4 +1,4 @@
-"""Files of digits: IDX, the format of MNIST, and USPS as LIBSVM's site gives it."""
+"""Files of digits: IDX, the format of MNIST, and USPS in the format of LIBSVM's site."""
 
 import bz2
 import gzip
@@ -16,13 +16,13 @@ _lock = threading.Lock()
 
 
 def read_idx(file: Path) -> npt.NDArray[np.uint8]:
-    """Read an IDX file of unsigned bytes: images (n, height, width) or labels (n,). The last few files are remembered.
+    """Read an IDX file of unsigned bytes: images (n, height, width) or labels (n,). The last few files are cached.
 
     Raises:
-        UnreadableImage: It is missing, cut short or no such file.
+        UnreadableImage: It is missing, cut short or not such a file.
     """
     stat = file_state(file)
-    with _lock:  # threads that ask at once wait for one reading
+    with _lock:  # concurrent threads wait for one read
         return _read_compressed(file, stat.st_size, stat.st_mtime_ns)
 
 
@@ -52,7 +52,7 @@ def parse_idx(content: bytes, file: Path) -> npt.NDArray[np.uint8]:
     shape = [int.from_bytes(content[offset : offset + 4], "big") for offset in range(4, start, 4)]
     wanted = start + int(np.prod(shape, dtype=object))
     if len(content) != wanted:
-        raise UnreadableImage(file, f"its head promises {wanted} bytes, it has {len(content)}")
+        raise UnreadableImage(file, f"its header declares {wanted} bytes, but it has {len(content)}")
     values: npt.NDArray[np.uint8] = np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
     return values
 
@@ -66,10 +66,10 @@ def read_usps(file: Path) -> tuple[_Bytes, _Bytes]:
     """Read `usps.bz2` or `usps.t.bz2`, or the unpacked text: images (n, 16, 16) and their digits (n,).
 
     A line reads `LABEL 1:VALUE 2:VALUE … 256:VALUE`: the label is the digit plus one, the values run from −1 (paper) to
-    1 (ink). The last few files are remembered.
+    1 (ink). The last few files are cached.
 
     Raises:
-        UnreadableImage: It is missing, cut short or no such file.
+        UnreadableImage: It is missing, cut short or not such a file.
     """
     stat = file_state(file)
     with _parse_lock:
@@ -84,7 +84,7 @@ def _read_lines(file: Path, _size: int, _changed: int) -> tuple[_Bytes, _Bytes]:
     except (OSError, EOFError, ValueError) as error:
         raise UnreadableImage(file, f"it cannot be unpacked: {error}") from error
     lines = [line for line in text.splitlines() if line.strip()]
-    images = np.zeros((len(lines), SIDE * SIDE))  # in this format a value that is left out is 0
+    images = np.zeros((len(lines), SIDE * SIDE))  # in this format an omitted value is 0
     digits = np.zeros(len(lines), dtype=np.uint8)
     for number, line in enumerate(lines):
         try:
@@ -105,5 +105,5 @@ def _parse(line: str) -> tuple[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.
     if not 0 <= digit <= 9:
         raise ValueError(f"the label must lie in 1 … 10, got {label}")
     if len(places) and not (places.min() >= 0 and places.max() < SIDE * SIDE):
-        raise ValueError(f"places must lie in 1 … {SIDE * SIDE}")
+        raise ValueError(f"indices must lie in 1 … {SIDE * SIDE}")
     return digit, (places, numbers[:, 1])

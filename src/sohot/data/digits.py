@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from torch import Tensor
 
 SIDE = 16
-"""Side of the images: twice that of the handwritten ones, which leaves printed digits legible."""
+"""Side of the images: twice that of the handwritten ones, which keeps printed digits legible."""
 CANVAS = 64
 """Digits are drawn, bent and thickened at this size, and then shrunk: smooth edges for free."""
 
@@ -82,7 +82,7 @@ def _draw(digit: int, draw: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
 
 
 def _affine(draw: npt.NDArray[np.float64]) -> tuple[float, ...]:
-    """Turn six uniform numbers into a map from places of the result to places of the glyph, about the centre."""
+    """Turn six uniform numbers into a map from positions in the result to positions in the glyph, about the centre."""
     angle, shear = np.deg2rad(15) * (2 * draw[0] - 1), 0.25 * (2 * draw[1] - 1)
     scale_x, scale_y = 0.8 + 0.4 * draw[2], 0.9 + 0.2 * draw[3]
     shift = CANVAS / 16 * (2 * draw[4:6] - 1)

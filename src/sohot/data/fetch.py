@@ -1,4 +1,4 @@
-"""Download files: resumed where they broke off, checked, and in place whole or not at all."""
+"""Download files: resume after a broken connection, verify, and store only complete files."""
 
 import hashlib
 import http.client
@@ -19,7 +19,7 @@ _WAIT = 30.0
 
 
 class DownloadError(ConnectionError):
-    """A download that failed: the sentence says which and why. What was received is kept, and the next try goes on."""
+    """A download failed; the message says which and why. Received data is kept, and the next try resumes."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Download:
     """A file to fetch.
 
     Attributes:
-        url: Where it lies.
-        file: Its path below the folder it is fetched to.
+        url: Its address.
+        file: Its path below the download folder.
         checksum: "md5:…" or "sha256:…" in hexadecimal.
     """
 
@@ -40,24 +40,24 @@ class Download:
 def fetch_file(
     download: Download, folder: Path, *, progress: Progress | None = None, tries: int = 3, pause: float = 1.0
 ) -> Path:
-    """Download one file, unless it is there already.
+    """Download one file, unless it already exists.
 
     Args:
         download: What to fetch.
-        folder: The folder to put it below.
-        progress: Called with the file's name, the bytes that are there and those of the whole file (0 if not known).
-        tries: How often to go on after the connection broke.
-        pause: Seconds before the first further try; each waits twice as long.
+        folder: The download folder.
+        progress: Called with the file's name, the bytes received and the bytes of the whole file (0 if unknown).
+        tries: How often to resume after the connection breaks.
+        pause: Seconds before the first retry; each further retry waits twice as long.
 
     Returns:
-        Where it lies.
+        Path of the file.
 
     Raises:
-        DownloadError: The connection failed, or the file is not the one that was wanted.
+        DownloadError: The connection failed, or the file has the wrong checksum.
     """
     file = folder / download.file
     if file.is_file():
-        _check(download, file, "it lies there already and is another one: move it away")
+        _check(download, file, "a different file is already there: move it away")
         return file
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f"{file.name}.part")
@@ -66,18 +66,18 @@ def fetch_file(
             _go_on(download, partial, progress)
             break
         except urllib.error.HTTPError as error:
-            raise DownloadError(f"{download.url}: the server answers {error.code} {error.reason}") from None
+            raise DownloadError(f"{download.url}: the server answered {error.code} {error.reason}") from None
         except (OSError, http.client.HTTPException) as error:
             if attempt + 1 == tries:
                 kept = partial.stat().st_size if partial.exists() else 0
                 reason = getattr(error, "reason", None) or error
-                goes_on = f"; {kept} bytes are kept in {partial.name}, the same command goes on there" if kept else ""
+                goes_on = f"; {kept} bytes are kept in {partial.name}, run the command again to resume" if kept else ""
                 raise DownloadError(f"{download.url}: {reason}{goes_on}") from None
             time.sleep(pause * 2**attempt)
     try:
-        _check(download, partial, "what was received is not the file that was wanted")
+        _check(download, partial, "the received file is not the expected one")
     except DownloadError:
-        partial.unlink()  # it would never become right by going on
+        partial.unlink()  # resuming it could never make it right
         raise
     os.replace(partial, file)
     sync_folder(file.parent)
@@ -85,7 +85,7 @@ def fetch_file(
 
 
 def _go_on(download: Download, partial: Path, progress: Progress | None) -> None:
-    """Receive what is missing of a file."""
+    """Receive the missing part of a file."""
     have = partial.stat().st_size if partial.exists() else 0
     request = urllib.request.Request(download.url, headers={"User-Agent": "sohot", "Accept-Encoding": "identity"})
     if have:
@@ -94,11 +94,11 @@ def _go_on(download: Download, partial: Path, progress: Progress | None) -> None
         answer = urllib.request.urlopen(request, timeout=_WAIT)
     except urllib.error.HTTPError as error:
         if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-            return  # all of it is there; the checksum tells whether it is right
+            return  # already complete; the checksum tells whether it is right
         raise
     with answer:
         if answer.status != http.HTTPStatus.PARTIAL_CONTENT or not _starts_at(answer, have):
-            have = 0  # a server that does not go on sends the whole file
+            have = 0  # a server that cannot resume sends the whole file
         whole = have + int(answer.headers.get("Content-Length") or 0)
         with open(partial, "ab" if have else "wb") as stream:
             received = _receive(answer, stream, lambda count: progress and progress(download.file, have + count, whole))

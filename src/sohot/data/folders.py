@@ -1,4 +1,4 @@
-"""Folders of class folders as labelled lists: stable order, no endless loop, everything odd noted."""
+"""Read folders of class folders as labelled lists: stable order, no endless loops, anything odd reported."""
 
 import os
 import warnings
@@ -17,12 +17,12 @@ from .readers import read_item
 CHECK_SIDE = 32
 """A JPEG is checked at this size: all of its bytes are read, few pixels are computed."""
 BETWEEN = "images"
-"""A level that may stand between the root and the class folders, as in Office-31."""
+"""A folder level allowed between the root and the class folders, as in Office-31."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Something that was found and not used, and why."""
+    """A path that was found but not used, and why."""
 
     path: Path
     reason: str
@@ -31,7 +31,7 @@ class LeftOut:
         return f"{printable(self.path)}: {self.reason}"
 
     def as_json(self) -> dict[str, str]:
-        """Give it as JSON holds it."""
+        """Return it as JSON values."""
         return {"path": printable(self.path), "reason": self.reason}
 
 
@@ -45,7 +45,7 @@ class Walk:
     _seen: dict[tuple[int, int], Path] = field(default_factory=dict)  # folders by device and inode
 
     def leave_out(self, path: str | Path, reason: str) -> None:
-        """Note that something is not used."""
+        """Record a path that is not used."""
         self.reasons.setdefault(Path(path), reason)
 
     @property
@@ -54,15 +54,15 @@ class Walk:
         return [LeftOut(path, reason) for path, reason in self.reasons.items()]
 
     def enter(self, folder: Path) -> bool:
-        """Tell whether a folder is new; a link back to one that was read would give its images a second label."""
+        """Return whether a folder is new; a link back to one already read would give its images a second label."""
         stat = folder.stat()
         first = self._seen.setdefault((stat.st_dev, stat.st_ino), folder)
         if first is not folder:
-            self.leave_out(folder, f"it leads back to {printable(first)}")
+            self.leave_out(folder, f"it links back to {printable(first)}")
         return first is folder
 
     def entries(self, folder: Path) -> tuple[list[Path], list[Path]]:
-        """List the sub-folders and the image files of one folder. Hidden ones and other files are passed over."""
+        """List the sub-folders and the image files of one folder. Skip hidden entries and other files."""
         folders, files = [], []
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: natural_key(entry.name))
@@ -79,7 +79,7 @@ class Walk:
                 elif entry.is_file() and is_image:
                     files.append(Path(entry.path))
                 elif is_image:
-                    self.leave_out(entry.path, "the link leads nowhere" if entry.is_symlink() else "it is not a file")
+                    self.leave_out(entry.path, "the link is broken" if entry.is_symlink() else "it is not a file")
             except OSError as error:  # a link to itself
                 self.leave_out(entry.path, f"it cannot be followed: {error.strerror}")
         return folders, files
@@ -96,7 +96,7 @@ def walk(root: Path) -> Walk:
     if not root.exists():
         raise FileNotFoundError(f"the folder {printable(root)} does not exist")
     if not root.is_dir():
-        raise NotADirectoryError(f"{printable(root)} is not a folder; images must lie in one folder per class")
+        raise NotADirectoryError(f"{printable(root)} is not a folder; put images in one folder per class")
     result = Walk(root)
     folders, files = result.entries(root)
     if len(folders) == 1 and folders[0].name.lower() == BETWEEN and not files:
@@ -106,7 +106,7 @@ def walk(root: Path) -> Walk:
     if not folders:
         raise ValueError(_no_classes(result, bool(files)))
     for file in files:
-        result.leave_out(file, "it lies beside the class folders, not in one")
+        result.leave_out(file, "it is next to the class folders, not inside one")
     for outer in (result.root.resolve(), *result.root.resolve().parents):
         result.enter(outer)
     _read_classes(result, folders)
@@ -119,7 +119,7 @@ def _read_classes(result: Walk, folders: list[Path]) -> None:
     pending = deque((printable(folder.name), folder) for folder in folders)
     links: deque[tuple[str, Path]] = deque()
     while pending or links:
-        # Links come last: one that leads into another class must find that class read under its own name.
+        # Links come last, so that a class they point into has already been read under its own name.
         followed = not pending
         name, folder = links.popleft() if followed else pending.popleft()
         if folder.is_symlink() and not followed:
@@ -131,25 +131,25 @@ def _read_classes(result: Walk, folders: list[Path]) -> None:
     for folder in folders:
         if not result.classes.get(printable(folder.name)):
             result.classes.pop(printable(folder.name), None)
-            result.leave_out(folder, "this class folder holds no image")
+            result.leave_out(folder, "this class folder contains no images")
     if not result.classes:
-        raise ValueError(f"no class folder in {printable(result.root)} holds an image")
+        raise ValueError(f"no class folder in {printable(result.root)} contains an image")
     for files in result.classes.values():
         files.sort(key=lambda file: natural_key(str(file)))
 
 
 def _no_classes(result: Walk, has_images: bool) -> str:
     name = printable(result.root)
-    if result.root in result.reasons:  # may not be opened
+    if result.root in result.reasons:  # it could not be opened
         return f"{name}: {result.reasons[result.root]}"
     if has_images:
         return f"{name} has no class folders: put the images of each class in a folder named after the class"
-    return f"the folder {name} is empty: it must hold one folder of images per class"
+    return f"the folder {name} is empty: it needs one folder of images per class"
 
 
 @dataclass(frozen=True)
 class FolderScan:
-    """What a folder holds: its images, and what was left out and why."""
+    """The contents of a folder: its images, and what was left out and why."""
 
     images: LabelledImages
     left_out: list[LeftOut]
@@ -171,20 +171,20 @@ def scan_folder(
     on_progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
 ) -> FolderScan:
-    """Find the labelled images below a folder: one folder per class, further folders inside it as one likes.
+    """Find the labelled images below a folder: one folder per class, with any subfolders.
 
-    A level `images/` between the root and the class folders is accepted. Names are sorted as people do, the same on
-    every machine. Hidden files and files that are no images are passed over.
+    A level `images/` between the root and the class folders is accepted. Names are in natural order, the same on
+    every machine. Hidden files and files that are not images are skipped.
 
     Args:
         root: The folder.
         check: Decode every image, in threads, and leave out those that cannot be read.
-        on_progress: Called with the number of images checked and of all, from this thread.
+        on_progress: Called from this thread with the number of images checked and the total.
         workers: Number of threads; None for one per processor, at most 8.
 
     Raises:
         FileNotFoundError: There is no such folder.
-        ValueError: It is empty, has no class folders, or a class has no image that can be read.
+        ValueError: It is empty, has no class folders, or a class has no readable image.
     """
     walked = walk(Path(root))
     classes = sorted(walked.classes, key=natural_key)
@@ -202,12 +202,12 @@ def scan_folder(
 def common_classes(
     source: LabelledImages, target: LabelledImages, leave_out: bool = False
 ) -> tuple[LabelledImages, LabelledImages]:
-    """Bring two domains to the same classes, with the same numbers.
+    """Restrict two domains to the same classes, with the same labels.
 
     Args:
         source: Images of the source domain.
         target: Images of the target domain.
-        leave_out: Leave out the classes that only one domain has, instead of refusing.
+        leave_out: Leave out the classes that only one domain has, instead of raising an error.
 
     Raises:
         ClassMismatchError: A class is missing from one domain and `leave_out` is false, or no class is shared.
@@ -226,7 +226,7 @@ def common_classes(
         )
     if difference and not leave_out:
         raise ClassMismatchError(
-            f"classes in one domain only: {difference}; rename them alike, or ask to leave them out",
+            f"classes in one domain only: {difference}; rename them to match, or leave them out",
             source_only,
             target_only,
         )
@@ -241,13 +241,13 @@ def _difference(source_only: list[str], target_only: list[str]) -> str:
 def unreadable(
     images: LabelledImages, *, on_progress: Callable[[int, int], None] | None = None, workers: int | None = None
 ) -> dict[int, str]:
-    """Decode all images in threads; give the rows that failed, with the reason. See `scan_folder` for the arguments."""
+    """Decode all images in threads; return the rows that failed, with reasons. See `scan_folder` for the arguments."""
     broken: dict[int, str] = {}
     threads = default_workers() if workers is None else max(workers, 1)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="sohot-check")
     try:
         with warnings.catch_warnings():
-            # Pillow warns of odd metadata for each file; what matters here is whether the image decodes.
+            # Pillow warns about odd metadata in each file; here only decoding matters.
             warnings.filterwarnings("ignore", module=r"PIL\.")
             for row, reason in enumerate(pool.map(partial(_why_unreadable, images), range(len(images)))):
                 if reason is not None:
@@ -255,7 +255,7 @@ def unreadable(
                 if on_progress is not None:
                     on_progress(row + 1, len(images))
     finally:
-        pool.shutdown(cancel_futures=True)  # when interrupted, do not first decode the rest
+        pool.shutdown(cancel_futures=True)  # if interrupted, do not decode the rest first
     return broken
 
 

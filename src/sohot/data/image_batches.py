@@ -1,4 +1,4 @@
-"""Images from disk to batches of tensors, decoded in threads (Pillow lets go of Python's lock while it decodes)."""
+"""Images from disk to batches of tensors, decoded in threads (Pillow releases Python's lock while it decodes)."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ Rows = Sequence[int] | Tensor
 
 
 def load_image(images: LabelledImages, row: int, spec: InputSpec, out: Tensor | None = None) -> Tensor:
-    """Read one image as the network wants it: (channels, size, size), into `out` if given."""
-    # Twice the size that is needed leaves the quality of the final resizing to Pillow's own filter.
+    """Read one image in the network's input format: (channels, size, size), into `out` if given."""
+    # Decoding at twice the needed size leaves the quality of the final resize to Pillow's own filter.
     image = read_item(images, row, spec.channels, at_least=2 * spec.resize)
     return to_tensor(image, spec, out=out)
 
@@ -28,15 +28,15 @@ def load_batch(images: LabelledImages, rows: Rows, spec: InputSpec, pool: Execut
 
     Args:
         images: The list they are in.
-        rows: Which, in the order wanted.
-        spec: What the network wants.
+        rows: Which ones, in this order.
+        spec: Input format of the network.
         pool: Threads that decode; None to decode here.
 
     Returns:
         float32 tensor of shape (rows, channels, size, size).
 
     Raises:
-        UnreadableImage: An image cannot be read; the sentence names it.
+        UnreadableImage: An image cannot be read; the message names it.
     """
     wanted = check_rows(rows, len(images))
     batch = empty_batch(len(wanted), spec)
@@ -45,27 +45,27 @@ def load_batch(images: LabelledImages, rows: Rows, spec: InputSpec, pool: Execut
         load_image(images, wanted[index], spec, batch[index])
 
     for _ in map(load, range(len(wanted))) if pool is None else pool.map(load, range(len(wanted))):
-        pass  # an image that cannot be read ends it here
+        pass  # an unreadable image raises here
     return batch
 
 
 def empty_batch(rows: int, spec: InputSpec) -> Tensor:
-    """Make room for a batch. Images are written into it where they are decoded: stacking would copy all of them."""
-    with torch.inference_mode(False):  # the mode is a thread's own: other threads could not write into its tensors
+    """Allocate a batch. Images are decoded straight into it: stacking would copy all of them."""
+    with torch.inference_mode(False):  # the mode is per thread: other threads could not write to its tensors
         return torch.empty(rows, spec.channels, spec.size, spec.size)
 
 
 def iter_batches(
     images: LabelledImages, spec: InputSpec, batch_size: int = 64, workers: int | None = None, prefetch: int = 2
 ) -> Iterator[Tensor]:
-    """Read all images in their order, the next batches while the current one is used.
+    """Read all images in order, the next batches while the current one is in use.
 
     Args:
         images: What to read.
-        spec: What the network wants.
+        spec: Input format of the network.
         batch_size: Images per batch; the last one may be smaller.
         workers: Number of threads; None for one per processor, at most 8; 0 to read in this thread.
-        prefetch: Batches that are read ahead.
+        prefetch: Number of batches to read ahead.
 
     Yields:
         float32 tensors of shape (batch, channels, size, size).
@@ -106,11 +106,11 @@ def _finished(batch: Tensor, read: list[Future[Tensor]]) -> Tensor:
 
 
 class ImageInputs:
-    """Images on disk as inputs of training: read anew for each batch, by threads that stay.
+    """Images on disk as training inputs: read again for each batch, by a pool of threads that persists.
 
     Args:
         images: The images.
-        spec: What the network wants.
+        spec: Input format of the network.
         workers: Number of threads; None for one per processor, at most 8; 0 to read in the calling thread.
     """
 
@@ -129,7 +129,7 @@ class ImageInputs:
 
 
 def check_rows(rows: Rows, count: int) -> list[int]:
-    """Give row numbers as integers; those outside a list of so many are named."""
+    """Return row numbers as integers; raise IndexError for one outside 0 … count − 1."""
     wanted = [int(row) for row in (rows.tolist() if isinstance(rows, Tensor) else rows)]
     wrong = [row for row in wanted if not 0 <= row < count]
     if wrong:

@@ -1,4 +1,4 @@
-"""What a network wants to be fed: the side of its images, their channels and their normalisation."""
+"""The input format of a network: the side of its images, their channels and their normalisation."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class InputSpec:
         if self.resize < self.size:
             raise ValueError(f"resize must be at least size={self.size}, got {self.resize}")
         check_choice(self.interpolation, INTERPOLATIONS, "interpolation")
-        for name in ("mean", "std"):  # JSON gives lists back
+        for name in ("mean", "std"):  # JSON returns lists
             object.__setattr__(self, name, tuple(float(number) for number in getattr(self, name)))
         if len(self.mean) not in (1, 3) or len(self.std) != len(self.mean):
             raise ValueError(f"mean and std must both hold 1 or 3 numbers, got {len(self.mean)} and {len(self.std)}")

@@ -8,7 +8,7 @@ from typing import Any
 from .names import relative_name
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how many images (or bytes) are done, and of how many."""
+"""Called with the name of the stage, the number of images (or bytes) done, and the total."""
 
 
 @dataclass(frozen=True)
@@ -16,14 +16,14 @@ class LabelledImages:
     """Image files and their classes, in plain Python values.
 
     Attributes:
-        files: Where the images lie.
+        files: Paths of the images.
         labels: The class of each, an index into `classes`.
         classes: Names of the classes. A class may have no image.
-        root: The folder that holds the class folders; what is random depends on names below it, not on where it lies.
-        parts: What is meant of each file, if not all of it: a box "left,top,right,bottom", or the number of an image in
-            a file of many. Empty, or one for each file.
-        groups: What each image shows, where several show the same: views of one object, crops of one photograph. They
-            never come apart. Empty, or one for each file; "" for an image that stands alone.
+        root: The folder that holds the class folders. Random choices depend on names below it, not on its location.
+        parts: The part of each file to use, if not all of it: a box "left,top,right,bottom", or the number of an image
+            in a file that holds many. Empty, or one for each file.
+        groups: What each image shows, where several show the same: views of one object, crops of one photograph. A
+            group is never split. Empty, or one for each file; "" for an image that stands alone.
         reader: How the files are read: a name in `readers.READERS`.
 
     Example:
@@ -49,11 +49,11 @@ class LabelledImages:
         object.__setattr__(self, "labels", tuple(int(label) for label in self.labels))
         object.__setattr__(self, "classes", tuple(self.classes))
         if len(self.files) != len(self.labels):
-            raise ValueError(f"files and labels must go together, got {len(self.files)} and {len(self.labels)}")
+            raise ValueError(f"files and labels must be equally many, got {len(self.files)} and {len(self.labels)}")
         for column in ("parts", "groups"):
             object.__setattr__(self, column, tuple(getattr(self, column)))
             if len(getattr(self, column)) not in (0, len(self.files)):
-                raise ValueError(f"{column} must be empty or hold one for each of {len(self.files)} files")
+                raise ValueError(f"{column} must be empty or have one entry for each of {len(self.files)} files")
         if len(set(self.classes)) != len(self.classes):
             raise ValueError("classes must not repeat a name")
         wrong = [label for label in self.labels if not 0 <= label < len(self.classes)]
@@ -64,7 +64,7 @@ class LabelledImages:
         return len(self.files)
 
     def subset(self, rows: Sequence[int]) -> "LabelledImages":
-        """Keep some rows, in the order given; the classes stay."""
+        """Keep some rows, in the given order; the classes do not change."""
         return replace(
             self,
             files=tuple(self.files[row] for row in rows),
@@ -81,12 +81,12 @@ class LabelledImages:
         return counts
 
     def name(self, row: int) -> str:
-        """Name one image by its path below `root`, and its part, spelled alike on every machine."""
+        """Name one image by its path below `root`, and its part, the same on every machine."""
         name = relative_name(self.files[row], self.root)
         return f"{name}#{self.parts[row]}" if self.parts else name
 
     def with_classes(self, classes: Sequence[str]) -> "LabelledImages":
-        """Keep the images of these classes alone and number the labels in this order."""
+        """Keep only the images of these classes and number the labels in this order."""
         new_label = {name: label for label, name in enumerate(classes)}
         names = [self.classes[label] for label in self.labels]
         rows = [row for row, name in enumerate(names) if name in new_label]
@@ -94,7 +94,7 @@ class LabelledImages:
         return replace(self.subset(rows), labels=labels, classes=tuple(classes))
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the content as JSON holds it; `from_dict` reads it back."""
+        """Return the content as JSON values; `from_dict` reads it back."""
         return {
             "files": [str(file) for file in self.files],
             "labels": list(self.labels),
@@ -107,7 +107,7 @@ class LabelledImages:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "LabelledImages":
-        """Rebuild the list from what `as_dict` gave."""
+        """Rebuild the list from the result of `as_dict`."""
         root = content.get("root")
         columns = {name: tuple(content.get(name, ())) for name in ("labels", "classes", "parts", "groups")}
         files = tuple(Path(file) for file in content["files"])

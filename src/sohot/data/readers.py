@@ -1,6 +1,6 @@
-"""How the images of a list are read: whole files, crops of them, depth maps, or images in a file of many.
+"""Readers for lists of images: whole files, crops of them, depth maps, or images in a file that holds many.
 
-A list of images names its reader, so that the list stays plain values and everything that asks for tensors works on it.
+A list names its reader, so it stays plain data and works wherever tensors are needed.
 """
 
 import os
@@ -24,8 +24,8 @@ class Reader:
     """A way to read images.
 
     Attributes:
-        read: Gives the image of (file, part, channels, at_least), upright, as "L" or "RGB".
-        content: Gives the bytes of (file, part) that tell one image from another, for a file of many; None where these
+        read: Returns the image of (file, part, channels, at_least), upright, as "L" or "RGB".
+        content: Returns the bytes of (file, part) that identify an image, for a file that holds many; None where these
             are the bytes of the file.
     """
 
@@ -38,13 +38,13 @@ def read_item(images: LabelledImages, row: int, channels: int = 3, *, at_least: 
 
     Raises:
         UnreadableImage: It cannot be read.
-        ValueError: The reader of the list is not known.
+        ValueError: The list names an unknown reader.
     """
     return find_reader(images.reader).read(images.files[row], part_of(images, row), channels, at_least)
 
 
 def part_of(images: LabelledImages, row: int) -> str:
-    """Give the part of the file that a row means; "" for all of it."""
+    """Return the part of the file that a row refers to; "" for all of it."""
     return images.parts[row] if images.parts else ""
 
 
@@ -58,7 +58,7 @@ def find_reader(name: str) -> Reader:
 def _read_picture(file: Path, part: str, channels: int, at_least: int | None) -> Image.Image:
     if not part:
         return read_image(file, channels, at_least=at_least)
-    image = read_image(file, channels)  # at full size: the box counts its pixels
+    image = read_image(file, channels)  # at full size: the box is in its pixels
     try:
         left, top, right, bottom = map(int, part.split(","))
     except ValueError:
@@ -78,7 +78,7 @@ def _one_of_many(read: Callable[[Path], _Array]) -> Reader:
     def pick(file: Path, part: str) -> _Array:
         images = read(file)
         if not (part.isdecimal() and int(part) < len(images)):
-            raise UnreadableImage(file, f"it holds the images 0 … {len(images) - 1}, {part!r} was asked for")
+            raise UnreadableImage(file, f"it contains images 0 … {len(images) - 1}, got {part!r}")
         picked: _Array = images[int(part)]
         return picked
 
@@ -94,14 +94,13 @@ READERS = {
     "idx": _one_of_many(read_idx),
     "usps": _one_of_many(lambda file: read_usps(file)[0]),
 }
-"""By name: "image" (whole files, or boxes in them), "depth" (16-bit depth maps), "idx" and "usps" (files of many)."""
+"""By name: "image" (whole files, or boxes in them), "depth" (16-bit depth maps), "idx" and "usps" (many in a file)."""
 
 
 def read_depth(path: str | os.PathLike[str], channels: int = 1) -> Image.Image:
     """Read a depth map of 8 or 16 bits, in which 0 stands for "not measured".
 
-    Holes take the depth of the nearest pixel that was measured. The depths that occur are spread over 0 … 255: near is
-    dark, far is bright.
+    Holes take the depth of the nearest measured pixel. Depths are stretched to 0 … 255: near is dark, far is bright.
 
     Args:
         path: The file.
@@ -109,22 +108,22 @@ def read_depth(path: str | os.PathLike[str], channels: int = 1) -> Image.Image:
             photographs better than three equal channels (Eitel et al., IROS 2015).
 
     Raises:
-        UnreadableImage: The file cannot be read, or has more than one channel, or no depth was measured in it.
+        UnreadableImage: The file cannot be read, or has more than one channel, or contains no depth.
     """
     if channels not in (1, 3):
         raise ValueError(f"channels must be 1 or 3, got {channels!r}")
     with opened(path) as image:
         mode, depth = image.mode, np.asarray(image)
     if mode not in (*SIXTEEN_BIT, "L"):
-        raise UnreadableImage(path, f"a depth map has one channel of 8 or 16 bits, this image has the mode {mode}")
+        raise UnreadableImage(path, f"a depth map has one channel of 8 or 16 bits, but this image has mode {mode}")
     if not depth.any():
-        raise UnreadableImage(path, "no depth was measured in it: all pixels are 0")
+        raise UnreadableImage(path, "it contains no depth: all pixels are 0")
     grey = scale_depth(fill_holes(depth))
     return Image.fromarray(grey if channels == 1 else colourise(grey))
 
 
 def fill_holes(depth: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """Give pixels that are 0 the value of the nearest pixel that is not.
+    """Replace pixels that are 0 by the value of the nearest pixel that is not.
 
     >>> fill_holes(np.array([[7, 0, 0, 9]])).tolist()
     [[7, 7, 9, 9]]
@@ -140,7 +139,7 @@ def fill_holes(depth: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
 
 
 def scale_depth(depth: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
-    """Spread depths over 0 … 255.
+    """Stretch depths to 0 … 255.
 
     >>> scale_depth(np.array([[600, 700, 1110]])).tolist()
     [[0, 50, 255]]
@@ -152,7 +151,7 @@ def scale_depth(depth: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
 
 
 def colourise(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Turn 0 … 255 into colours from blue over green to red ("jet").
+    """Turn 0 … 255 into colours from blue through green to red ("jet").
 
     >>> colourise(np.array([[0, 128, 255]], dtype=np.uint8)).tolist()
     [[[0, 0, 128], [130, 255, 126], [128, 0, 0]]]

@@ -16,13 +16,13 @@ def take_shots(
 
     The images of a class are ordered by a hash of the seed, the class name and the file name, so the choice depends on
     nothing else: neither the order of the list, nor the machine, nor a library's stream of random numbers. With the
-    same seed fewer shots are a part of more.
+    same seed, fewer shots are a subset of more.
 
     Args:
         images: The images to choose from.
         shots: How many of each class.
-        seed: Any integer; another one chooses others.
-        short: What to do with a class of fewer images: "refuse", or "take" all it has (see `short_classes`).
+        seed: Any integer; another seed chooses other images.
+        short: What to do with a class that has fewer images: "refuse", or "take" all it has (see `short_classes`).
 
     Returns:
         The chosen images and all others, both in the order of `images`.
@@ -53,7 +53,7 @@ def take_shots(
 
 
 def shot_rows(images: LabelledImages, shots: int, seed: int, among: Iterable[int] | None = None) -> set[int]:
-    """Choose rows as `take_shots` does, all that a class has where it has fewer; `among` some rows alone, if given."""
+    """Choose rows as `take_shots` does, or all rows of a class that has fewer; only `among` these rows, if given."""
     rows_by_class: list[list[int]] = [[] for _ in images.classes]
     for row in range(len(images)) if among is None else among:
         rows_by_class[images.labels[row]].append(row)
@@ -70,7 +70,7 @@ def short_classes(images: LabelledImages, shots: int) -> dict[str, int]:
 
 
 def _draw(images: LabelledImages, row: int, seed: int) -> bytes:
-    # No name holds the separator, so different parts cannot run together into the same text.
+    # No name contains the separator, so different parts never join to the same text.
     text = "\0".join((str(seed), images.classes[images.labels[row]], images.name(row)))
     return hashlib.sha256(text.encode("utf-8")).digest()
 

@@ -1,4 +1,4 @@
-"""A backbone from a network that nobody described: split by watching it run."""
+"""A backbone from an arbitrary network: split by watching it run."""
 
 import copy
 
@@ -11,22 +11,22 @@ from .grey import fit_channels
 from .stages import agree, first_of_last_two_blocks, group_stages, is_called_plainly, split_in_stages
 
 _HEAD = ("fc_norm", "head_drop", "head", "head_dist", "attn_pool")
-"""What such a network calls behind its last block and norm, beside the pooling of tokens, which is code."""
+"""What such a network calls after its last block and norm, apart from the pooling of tokens, which is code."""
 
 
 @torch.no_grad()
 def split_transformer(network: nn.Module, images: Tensor) -> list[nn.Module] | None:
     """Split a network that has the form of timm's vision transformers: patches to tokens, blocks, norm, pooling.
 
-    What happens between patches and blocks (positions, class token) and the pooling are code and not modules: the first
-    stage is the network itself without blocks, the end of the last one the network with its head alone.
+    What happens between patches and blocks (positions, class token) and the pooling are code, not modules: the first
+    stage is the network itself without blocks, and the last one ends with the network reduced to its head.
 
     Args:
         network: Any network that maps images to features.
         images: A few images to try the split on.
 
     Returns:
-        The stages, or None if the network has another form or the stages do not compute what it does.
+        The stages, or None if the network has another form or the stages do not compute the same.
     """
     blocks, norm = getattr(network, "blocks", None), getattr(network, "norm", None)
     if not isinstance(blocks, (nn.Sequential, nn.ModuleList)) or not isinstance(norm, nn.Module):
@@ -48,7 +48,7 @@ def split_transformer(network: nn.Module, images: Tensor) -> list[nn.Module] | N
 
 
 class _Part(nn.Module):
-    """One method of a network, which keeps some of the network's modules and does nothing in place of the others."""
+    """One method of a network, with some of the network's modules kept and the others replaced by the identity."""
 
     def __init__(self, network: nn.Module, method: str, kept: set[str]) -> None:
         super().__init__()
@@ -68,20 +68,20 @@ class _Part(nn.Module):
 def from_network(
     name: str, network: nn.Module, spec: InputSpec, options: BackboneOptions, *, pretrained: bool
 ) -> Backbone:
-    """Make a backbone of a network without classifier; it is one stage if no split computes the same.
+    """Make a backbone of a network without a classifier; it is one stage if no split computes the same.
 
     Args:
         name: Name of the backbone.
         network: Maps images to features.
-        spec: What the network takes.
+        spec: Input format of the network.
         options: `channels`, `tap` and `dropout` are used here. Dropout and stochastic depth inside the network are
-            switched off unless they are asked for "everywhere".
+            switched off unless `dropout` is "everywhere".
         pretrained: Whether the network holds trained weights.
     """
     tap = options.choose_tap("output")
     if options.dropout != "everywhere":
         _silence(network)
-    whole = Backbone(name, [network], spec)  # says clearly if the network does not take such images
+    whole = Backbone(name, [network], spec)  # raises a clear error if the network does not accept such images
     images = torch.randn(2, spec.channels, spec.size, spec.size, generator=torch.Generator().manual_seed(0))
     stages = split_in_stages(network, images)
     if len(stages) == 1:

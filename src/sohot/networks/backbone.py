@@ -1,4 +1,4 @@
-"""A network as a row of stages, from an image to its features, and what can be asked of it."""
+"""A network as a sequence of stages, from an image to its features, and its options."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class BackboneOptions:
             raise ValueError(f"size must be an integer of at least 1, got {self.size!r}")
 
     def choose_tap(self, *offered: str) -> str:
-        """The tap asked for, if the network offers it; its first one by default."""
+        """The chosen tap, if the network offers it; its first one by default."""
         if self.tap is None:
             return offered[0]
         if self.tap not in offered:
@@ -43,25 +43,25 @@ class BackboneOptions:
 
 
 class Backbone(nn.Module):
-    """A network as a row of stages: `forward(images)` is `stages(images)`, of shape (B, feature_size).
+    """A network as a sequence of stages: `forward(images)` is `stages(images)`, of shape (B, feature_size).
 
-    What trains is told by stages: those before `first_trainable[trains]` are frozen. "all" trains every stage, "head"
-    none (the classifier alone), "paper" the fully connected layers and the last two convolutional ones, or the
-    last two blocks and whatever follows them. A network that is one stage has no "paper".
+    Training is set by stage: those before `first_trainable[trains]` are frozen. "all" trains every stage, "head"
+    none (only the classifier), "paper" the fully connected layers and the last two convolutional ones, or the
+    last two blocks and everything after them. A network of one stage has no "paper".
 
-    The features are what the alignment sees. The classifier sees `activation(features)`, with dropout at the rate
-    `dropout`: a network whose features are taken before a ReLU and without dropout is still itself to its classifier.
+    The alignment sees the features. The classifier sees `activation(features)`, with dropout at the rate `dropout`: if
+    features are taken before a ReLU and without dropout, the classifier still sees the network unchanged.
 
     Args:
         name: Name for messages and descriptions.
-        stages: The stages, in order; the last gives the features.
+        stages: The stages, in order; the last returns the features.
         input: Size and normalisation of the images.
         paper: First stage that trains under "paper"; None if there is no such stage.
         tap: Where the features are taken: "before-relu", "after-relu", or "output" (what the network's own classifier
-            would have seen).
-        activation: What stands between the features and the classifier; None for nothing.
+            would see).
+        activation: Module between the features and the classifier; None for none.
         dropout: Rate of the dropout before the classifier.
-        pretrained: Whether the stages hold trained weights.
+        pretrained: Whether the stages have trained weights.
 
     Example:
         >>> spec = InputSpec(size=8, mean=(0.5,), std=(0.5,), resize=8)
@@ -107,14 +107,14 @@ class Backbone(nn.Module):
         check_choice(trains, TRAINS, "trains")
         if trains not in self.first_trainable:
             raise ValueError(
-                f"trains={trains!r} needs a backbone that can be split in stages, and {self.name} is one stage: "
+                f"trains={trains!r} needs a backbone that can be split into stages, but {self.name} is one stage: "
                 "choose 'all' or 'head'"
             )
         return self.first_trainable[trains]
 
     @torch.no_grad()
     def _probe(self) -> int:
-        """Run one image to learn the feature size, and whether the network takes such an image at all."""
+        """Run one image to find the feature size, and to check that the network accepts such an image."""
         shape = (1, self.input.channels, self.input.size, self.input.size)
         was_training = self.training
         self.eval()
@@ -123,17 +123,17 @@ class Backbone(nn.Module):
         except (RuntimeError, ValueError, TypeError, AssertionError) as error:
             reason = str(error).strip().partition("\n")[0]
             raise ValueError(
-                f"backbone {self.name} does not take an image of {' x '.join(map(str, shape[1:]))}: {reason}"
+                f"backbone {self.name} does not accept an image of {' x '.join(map(str, shape[1:]))}: {reason}"
             ) from None
         finally:
             self.train(was_training)
         if not isinstance(features, Tensor) or features.dim() != 2 or features.shape[0] != 1:
             got = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
-            raise ValueError(f"backbone {self.name} must give one row of features per image, got {got} for one image")
+            raise ValueError(f"backbone {self.name} must return one row of features per image, got {got} for one image")
         return features.shape[1]
 
     def extra_repr(self) -> str:
-        """Show what the backbone declares when it is printed."""
+        """Show the backbone's settings when it is printed."""
         return (
             f"name={self.name!r}, feature_size={self.feature_size}, tap={self.tap!r}, dropout={self.dropout}, "
             f"first_trainable={self.first_trainable}, pretrained={self.pretrained}"
@@ -141,7 +141,7 @@ class Backbone(nn.Module):
 
 
 def _keep_input(stage: nn.Module) -> None:
-    """Let a stage not overwrite its input, which may be a cache that is read again in the next epoch."""
+    """Keep a stage from overwriting its input, which may be a cache that is read again in the next epoch."""
     module: nn.Module | None = stage
     while module is not None:
         if getattr(module, "inplace", False) is True:

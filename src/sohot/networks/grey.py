@@ -1,4 +1,4 @@
-"""One-channel images for a network that was made for three."""
+"""One-channel images for a network made for three."""
 
 from dataclasses import replace
 
@@ -9,15 +9,15 @@ from ..data.input_spec import InputSpec
 
 
 class GreyToColour(nn.Module):
-    """Show a grey image as the colour image it stands for, normalised as the network wants it.
+    """Show a grey image as the equivalent colour image, normalised as the network expects.
 
     A grey value g enters as (g − m)/s, with m and s the means of the network's own; the network gets (g − m_c)/s_c in
-    each channel c. Its first convolution thus acts on g with the sum of its weights over the channels, as it would on
-    the same image saved in colour: trained weights serve depth images and grey sketches as they are, borders included,
-    and one weight file fits both.
+    each channel c. Its first convolution thus acts on g with the sum of its weights over the channels, as on the
+    same image saved in colour: trained weights work unchanged on depth images and grey sketches, borders included, and
+    one weight file fits both.
 
     Args:
-        colour: What the network wants, three channels.
+        colour: Input format of the network, three channels.
 
     Example:
         >>> colour = InputSpec(size=2, mean=(0.4, 0.5, 0.6), std=(0.1, 0.2, 0.3), resize=2)
@@ -46,16 +46,16 @@ class GreyToColour(nn.Module):
 
 
 def fit_channels(stages: list[nn.Module], spec: InputSpec, channels: int) -> tuple[list[nn.Module], InputSpec]:
-    """Let a row of stages take images of so many channels; the number of stages stays.
+    """Adapt a sequence of stages to this number of channels; the number of stages does not change.
 
     Args:
         stages: Stages of a network.
-        spec: What the network takes.
-        channels: What it shall take: the same, or 1 instead of 3.
+        spec: Input format of the network.
+        channels: Channels to accept: the same number, or 1 instead of 3.
     """
     if channels == spec.channels:
         return stages, spec
     if channels != 1:
-        raise ValueError(f"channels={channels}: this network takes images of {spec.channels} channel")
+        raise ValueError(f"channels={channels}: this network accepts images of {spec.channels} channel")
     adapter = GreyToColour(spec)
     return [nn.Sequential(adapter, stages[0]), *stages[1:]], adapter.input

@@ -32,7 +32,7 @@ def build_lite0(options: BackboneOptions) -> Backbone:
         NAME,
         row,
         spec,
-        paper=len(stages) - 3,  # the last two blocks, and the last convolution behind them
+        paper=len(stages) - 3,  # the last two blocks, and the last convolution after them
         tap=tap,
         dropout=network._global_params.dropout_rate if options.dropout == "classifier" else 0.0,
         pretrained=loaded,
@@ -40,7 +40,7 @@ def build_lite0(options: BackboneOptions) -> Backbone:
 
 
 class _Block(nn.Module):
-    """A block with the rate at which training leaves it out (stochastic depth)."""
+    """A block and the rate at which training skips it (stochastic depth)."""
 
     def __init__(self, block: nn.Module, drop_rate: float) -> None:
         super().__init__()

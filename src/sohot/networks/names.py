@@ -1,4 +1,4 @@
-"""Names of backbones, without torch: the command line and configurations name networks before one is built."""
+"""Names of backbones, without torch: the command line and configurations name networks before building one."""
 
 NETWORKS = ("lite0", "alexnet", "vgg16", "resnet50", "small-cnn")
 PREFIX = "timm:"

@@ -24,7 +24,7 @@ def build_small_cnn(options: BackboneOptions) -> Backbone:
     size = options.size or 32
     spec = InputSpec(size, (0.5,) * options.channels, (0.5,) * options.channels, resize=size, interpolation="bilinear")
     widths = (options.channels, 32, 64, 64)
-    # The largest of four numbers and the ReLU may change places; on a quarter of the numbers the ReLU is quicker.
+    # Max pooling and ReLU commute; ReLU is faster on a quarter of the numbers.
     stages = [
         nn.Sequential(nn.Conv2d(wide_in, wide_out, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(inplace=True))
         for wide_in, wide_out in pairwise(widths)
@@ -72,17 +72,17 @@ def create_backbone(
     Args:
         name: "lite0" (EfficientNet-Lite0, weights from the package registry), "alexnet", "vgg16", "resnet50"
             (torchvision), "small-cnn" (for small images; it has no trained weights and starts from scratch),
-            "timm:NAME" for any model of timm, or "FILE.py:function" for one's own: see `build_own`.
-        weights: A file of weights: safetensors, or a torch state dict of tensors alone.
-        pretrained: Without a file: whether to start from the trained weights of the network's maker (downloaded where
-            needed) or from scratch.
-        channels: 3 for colour, 1 for grey or depth images. A network for colour sees a grey image as the colour image
-            it stands for, its first layer thus acting with the sum of its weights over the channels.
+            "timm:NAME" for any model of timm, or "FILE.py:function" for your own: see `build_own`.
+        weights: A file of weights: safetensors, or a torch state dict that holds only tensors.
+        pretrained: Without a file: whether to start from the publisher's trained weights (downloaded if needed) or from
+            scratch.
+        channels: 3 for colour, 1 for grey or depth images. A network for colour sees a grey image as the equivalent
+            colour image, so its first layer acts with the sum of its weights over the channels.
         tap: Where features are taken: "before-relu" (default) or "after-relu" of the last fully connected layer for
-            alexnet, vgg16 and small-cnn; the others give their "output", what their own classifier would have seen.
+            alexnet, vgg16 and small-cnn; the others return their "output", what their own classifier would see.
         dropout: "classifier" (the alignment sees features without dropout, the classifier with), "everywhere" (as
             the network has it, in the features too) or "none".
-        size: Side of the images, where it shall differ from the network's own.
+        size: Side of the images, if it differs from the network's own.
 
     Returns:
         The backbone, on the CPU.
@@ -98,7 +98,7 @@ def create_backbone(
 
 
 def find_builder(name: str) -> Builder:
-    """Look up what builds a backbone; a ValueError names the choices."""
+    """Look up the builder of a backbone; a ValueError names the choices."""
     if is_own(name):
         return build_own
     if name.startswith(PREFIX):

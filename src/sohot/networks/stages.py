@@ -1,9 +1,9 @@
-"""Any network as a row of stages, found by watching it run.
+"""Any network as a sequence of stages, found by watching it run.
 
-A network is opened up into the modules it calls where these form a chain: the input of the network is that of the
+A network is opened up into the modules it calls if these form a chain: the input of the network is that of the
 first, the output of each is the input of the next, the output of the last is that of the network. A chain is run and
-its result compared, so that a step taken between the calls (an addition in place, say) is noticed. What is no chain (a
-residual block) stays whole. Modules of a class with one member that must stay whole all do: they are the blocks.
+its result compared, so that a step between the calls (such as an in-place addition) is noticed. What is not a chain (a
+residual block) stays whole. If one module of a class must stay whole, all of that class do: they are the blocks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.utils.hooks import RemovableHandle
 
 @dataclass
 class _Call:
-    """One call of a module: the tensors as objects (who hands what to whom) and their values at that moment."""
+    """One call of a module: the tensors as objects (what passes from which module to which) and their values then."""
 
     module: nn.Module
     input: Any
@@ -30,9 +30,9 @@ class _Call:
 
 @torch.no_grad()
 def split_in_stages(network: nn.Module, images: Tensor) -> list[nn.Module]:
-    """Split a network into stages whose row computes the same; a network that cannot be split is one stage.
+    """Split a network into stages that compute the same in sequence; a network that cannot be split is one stage.
 
-    A stage begins with a layer or block that has weights, and takes in what follows without (normalisation,
+    A stage begins with a layer or block that has weights, and includes what follows without one (normalisation,
     activation, pooling).
 
     Args:
@@ -57,7 +57,7 @@ def split_in_stages(network: nn.Module, images: Tensor) -> list[nn.Module]:
 
 
 def group_stages(layers: list[nn.Module]) -> list[nn.Module]:
-    """Begin a stage at each layer with weights; one without joins the stage before it."""
+    """Begin a stage at each layer with weights; a layer without weights joins the stage before it."""
     groups: list[list[nn.Module]] = []
     for layer in layers:
         if not groups or (count_weights(layer) and any(map(count_weights, groups[-1]))):
@@ -67,7 +67,7 @@ def group_stages(layers: list[nn.Module]) -> list[nn.Module]:
 
 
 def first_of_last_two_blocks(stages: list[nn.Module]) -> int | None:
-    """Where the last two blocks begin: stages of two or more weight matrices, or of one where blocks are too few."""
+    """Where the last two blocks begin: stages of two or more weight matrices, or of one if blocks are too few."""
     if len(stages) == 1:
         return None
     for weights in (2, 1):
@@ -78,7 +78,7 @@ def first_of_last_two_blocks(stages: list[nn.Module]) -> int | None:
 
 
 def count_weights(module: nn.Module) -> int:
-    """Number of weight matrices and kernels: what has two dimensions or more and belongs to a layer."""
+    """Number of weight matrices and kernels: tensors of two or more dimensions that belong to a layer."""
     return sum(
         1 for layer in module.modules() if isinstance(getattr(layer, "weight", None), Tensor) and _is_wide(layer)
     )
@@ -90,7 +90,7 @@ def _is_wide(layer: nn.Module) -> bool:
 
 
 def _watch(network: nn.Module, images: Tensor) -> _Call:
-    """Run a network and write down every call of a module in it."""
+    """Run a network and record every call of a module in it."""
     top = _Call(nn.Identity(), None, None)
     stack = [top]
 
@@ -128,7 +128,7 @@ def is_called_plainly(network: nn.Module, modules: list[nn.Module], images: Tens
 
 
 def _find_blocks(call: _Call, blocks: set[type]) -> None:
-    """Collect the classes of which some member is no chain of its calls."""
+    """Collect the classes with a member that is not a chain of its calls."""
     if call.calls and not isinstance(call.module, nn.Sequential) and _chain(call) is None:
         blocks.add(type(call.module))
     for inner in call.calls:
@@ -145,13 +145,13 @@ def _open(call: _Call, blocks: set[type]) -> list[nn.Module]:
 
 
 def _chain(call: _Call) -> list[_Call | nn.Module] | None:
-    """The calls inside a call as a chain that computes the same, or None. Flattening between them is made a layer."""
+    """The calls inside a call as a chain that computes the same, or None. Flattening between them becomes a layer."""
     links: list[_Call | nn.Module] = []
     held, value = call.input, call.value
     if len({inner.module for inner in call.calls}) < len(call.calls):
-        return None  # a module that runs twice would have to stand in two places
+        return None  # a module that runs twice would need two places
     if next(call.module.parameters(recurse=False), None) is not None:
-        return None  # parameters of its own would be lost
+        return None  # its own parameters would be lost
     for inner in call.calls:
         if inner.value is None:
             return None
@@ -184,7 +184,7 @@ def _computes(links: list[_Call | nn.Module], call: _Call) -> bool:
 
 
 def agree(left: Any, right: Tensor) -> bool:
-    """Whether two results are one up to rounding."""
+    """Whether two results are equal up to rounding."""
     if not isinstance(left, Tensor) or left.shape != right.shape:
         return False
     size = right.abs().max().clamp(min=torch.finfo(right.dtype).tiny)

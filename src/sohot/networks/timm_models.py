@@ -21,7 +21,7 @@ def build_timm(options: BackboneOptions) -> Backbone:
     if not timm.is_model(model.partition(".")[0]):
         close = difflib.get_close_matches(model, timm.list_models(), n=3)
         hint = f": perhaps {' or '.join(close)}" if close else "; timm.list_models() lists them"
-        raise ValueError(f"backbone {options.name}: timm knows no model of the name {model!r}{hint}")
+        raise ValueError(f"backbone {options.name}: timm has no model named {model!r}{hint}")
     settings: dict[str, Any] = {"num_classes": 0}
     config = timm.get_pretrained_cfg(model, allow_unregistered=True)
     if options.size is not None and config is not None and config.fixed_input_size:
@@ -37,7 +37,7 @@ def build_timm(options: BackboneOptions) -> Backbone:
 
 
 def timm_spec(network: nn.Module, size: int | None = None) -> InputSpec:
-    """Read what a model of timm says about its input."""
+    """Read the input format that a timm model declares."""
     config = _import_timm().data.resolve_model_data_config(network)
     side = size or config["input_size"][-1]
     interpolation = config["interpolation"] if config["interpolation"] in INTERPOLATIONS else "bicubic"
@@ -51,8 +51,8 @@ def _classifier(network: Any) -> tuple[str, ...]:
 
 
 def _import_timm() -> Any:
-    import_torchvision()  # timm imports it, and would stop where its operators do not load
+    import_torchvision()  # timm imports it, and would fail if its operators do not load
     try:
         return import_module("timm")
     except ModuleNotFoundError:
-        raise ModuleNotFoundError("backbones of the name timm:NAME need the package timm: pip install timm") from None
+        raise ModuleNotFoundError("backbones named timm:NAME need the package timm: pip install timm") from None

@@ -16,7 +16,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def imagenet_spec(size: int | None = None) -> InputSpec:
-    """Describe the usual input: 224 pixels out of 256, unless another size is asked for.
+    """Describe the usual input: 224 pixels out of 256, unless another size is given.
 
     >>> imagenet_spec().size, imagenet_spec(112).resize
     (224, 128)
@@ -26,7 +26,7 @@ def imagenet_spec(size: int | None = None) -> InputSpec:
 
 
 def torchvision_weights(enum: str) -> State:
-    """Download weights of torchvision (it keeps them in its cache); they are read without unpickling objects."""
+    """Download weights from torchvision (which caches them); they are read without unpickling objects."""
     entry = getattr(import_torchvision().models, enum).IMAGENET1K_V1
     state: State = entry.get_state_dict(progress=False, check_hash=True, weights_only=True)
     return state
@@ -65,7 +65,7 @@ def _build(options: BackboneOptions, model: str, enum: str) -> Backbone:
 
 
 def _layers(network: Any, tap: str, everywhere: bool) -> list[nn.Module]:
-    """The network as a row of layers, from the image to fc7."""
+    """The network as a sequence of layers, from the image to fc7."""
     fc6, fc7 = [layer for layer in network.classifier if isinstance(layer, nn.Linear)][:2]
     layers = [*network.features, network.avgpool, nn.Flatten(), fc6, nn.ReLU(inplace=True)]
     if everywhere:
@@ -73,7 +73,7 @@ def _layers(network: Any, tap: str, everywhere: bool) -> list[nn.Module]:
     layers.append(fc7)
     if tap == "after-relu":
         layers.append(nn.ReLU())
-    if everywhere:  # dropout and ReLU can change places, so the tap decides about the ReLU alone
+    if everywhere:  # dropout and ReLU commute, so the tap only decides about the ReLU
         layers.append(nn.Dropout(DROPOUT))
     return layers
 

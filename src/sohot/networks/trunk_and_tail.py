@@ -1,4 +1,4 @@
-"""The two parts of a stream, a trunk that is frozen and a tail that trains; and a stream once training is over."""
+"""The two parts of a stream, a frozen trunk and a tail that trains; and a stream after training."""
 
 from torch import Tensor, nn
 from typing_extensions import Self
@@ -7,9 +7,9 @@ from ..functional.norm_bound import bound_norm
 
 
 class FrozenTrunk(nn.Sequential):
-    """Frozen stages: no gradient, and evaluation mode for good, so that batch-norm statistics and dropout stand still.
+    """Frozen stages: no gradient, and always in evaluation mode, so that batch-norm statistics and dropout stay fixed.
 
-    Without stages it hands its input on.
+    Without stages it returns its input.
 
     Example:
         >>> trunk = FrozenTrunk(nn.BatchNorm1d(2), nn.Dropout())
@@ -23,7 +23,7 @@ class FrozenTrunk(nn.Sequential):
         self.eval()
 
     def train(self, mode: bool = True) -> Self:  # noqa: ARG002 (the signature is that of nn.Module)
-        """Stay in evaluation mode, whatever is asked."""
+        """Stay in evaluation mode, whatever `mode` says."""
         return super().train(False)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -35,17 +35,17 @@ class FrozenTrunk(nn.Sequential):
 
 
 class Tail(nn.Module):
-    """What follows the trunk: the stages that train, and a projection where one is asked for.
+    """What follows the trunk: the stages that train, and an optional projection.
 
-    The features are what gets aligned; the classifier sees them through `to_classifier`.
+    The features are aligned; the classifier sees them through `to_classifier`.
 
     Args:
         stages: The stages that train, possibly none.
-        activation: What stands between the last stage and whatever follows it, see `Backbone`.
+        activation: Module between the last stage and what follows it, see `Backbone`.
         dropout: Rate of the dropout before the classifier.
-        projection: A last linear layer, or None. It stands where the classifier stood, behind the activation.
-        fix_statistics: Whether batch normalisation uses, and keeps, the statistics it came with. With a handful of
-            images per class the statistics of a batch are noise, and those of two domains together fit neither.
+        projection: A last linear layer, or None. It takes the classifier's place, after the activation.
+        fix_statistics: Whether batch normalisation uses, and keeps, its initial statistics. With a handful of images
+            per class the statistics of a batch are noise, and those of two domains together fit neither.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Outputs of the frozen trunk, computed once.
 
-Without augmentation the trunk's output of an image never changes. The cache holds it in memory, or in a file that is
-memory-mapped: safetensors, a short header and the raw numbers, so that it is written by batches and read in place.
+Without augmentation, the trunk's output for an image never changes. The cache holds it in memory, or in a memory-mapped
+safetensors file: a short header and the raw numbers, so that it is written in batches and read in place.
 """
 
 import hashlib
@@ -36,21 +36,21 @@ def cache_trunk(
     key: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Tensor:
-    """Run a trunk over all images once and keep what it gives.
+    """Run a trunk over all images once and keep its outputs.
 
     Args:
         trunk: The frozen part of a network; it is run in evaluation mode and without gradients.
         batches: Batches of images, in the order of the rows.
         rows: Number of images over all batches.
-        file: Where to keep the outputs; None for memory. The file appears when it is whole, never before.
-        device: Where to run the trunk (it is moved there); the outputs come to the CPU. None: where the trunk is.
-        key: What the outputs depend on (`trunk_key`). If the file is there already and was made with the same key, it
-            is used as it stands and `batches` is not touched. None: always compute.
-        progress: Told how many images have passed the trunk, and of how many.
+        file: Where to keep the outputs; None for memory. The file appears only when it is complete.
+        device: Where to run the trunk (it is moved there); the outputs go to the CPU. None: where the trunk is.
+        key: What the outputs depend on (`trunk_key`). If the file already exists and was made with the same key, it
+            is used as it is and `batches` is not read. None: always compute.
+        progress: Called with the number of images that have passed the trunk, and the total.
 
     Returns:
         The outputs, one row per image. A memory-mapped result can be indexed like any tensor; writing to it does not
-        reach the file.
+        change the file.
 
     Example:
         >>> cache_trunk(nn.Flatten(), [torch.ones(2, 1, 2), torch.zeros(1, 1, 2)], rows=3)
@@ -67,12 +67,12 @@ def cache_trunk(
 
 
 def trunk_key(trunk: nn.Module, images: Iterable[str]) -> str:
-    """Say in one word what a cache depends on: the trunk's layers and weights, and the images.
+    """Return a hash of what a cache depends on: the trunk's layers and weights, and the images.
 
     Args:
         trunk: The frozen part of a network.
-        images: One text per image that changes when the image does (its path, size and time of change, say), in order,
-            and anything else that decides what the trunk is shown.
+        images: One text per image that changes when the image does (such as its path, size and time of change), in
+            order, and anything else that affects what the trunk sees.
 
     Example:
         >>> key = trunk_key(nn.Flatten(), ["cup/1.jpg 5120 1700000000"])
@@ -89,7 +89,7 @@ def trunk_key(trunk: nn.Module, images: Iterable[str]) -> str:
 
 
 def output_bytes(trunk: nn.Module, spec: InputSpec) -> int:
-    """Give the size of what a trunk makes of an image.
+    """Return the size of a trunk's output for one image, in bytes.
 
     >>> output_bytes(nn.Flatten(), InputSpec(2, mean=(0.5,), std=(0.5,), resize=2))
     16
@@ -101,7 +101,7 @@ def output_bytes(trunk: nn.Module, spec: InputSpec) -> int:
 
 
 def open_cache(file: Path, rows: int, key: str) -> Tensor | None:
-    """Memory-map a cache, or give None if the file is not there, is damaged or was made for something else."""
+    """Memory-map a cache, or return None if the file is missing, damaged or made for something else."""
     try:
         with safe_open(file, framework="pt") as handle:
             if (handle.metadata() or {}).get("key") != key:
@@ -124,7 +124,7 @@ def _run(
     trunk.to(device).eval()
     done = 0
     for images in batches:
-        # A generator body runs in the caller's grad mode, so the mode is set anew around each batch.
+        # A generator body runs in the caller's grad mode, so the mode is set again around each batch.
         with torch.no_grad():
             yield trunk(images.to(device)).cpu().contiguous()
         done += len(images)
@@ -147,7 +147,7 @@ def _in_memory(outputs: Iterator[Tensor], rows: int) -> Tensor:
 def _in_file(outputs: Iterator[Tensor], rows: int, file: Path, key: str | None) -> Tensor:
     file.parent.mkdir(parents=True, exist_ok=True)
     _remove_remains(file)
-    partial = file.with_name(f".{file.name}.{uuid4().hex}.partial")  # runs that share a cache write files of their own
+    partial = file.with_name(f".{file.name}.{uuid4().hex}.partial")  # runs that share a cache write their own files
     try:
         with partial.open("wb") as stream:
             _write(outputs, rows, stream, key)
@@ -162,7 +162,7 @@ def _in_file(outputs: Iterator[Tensor], rows: int, file: Path, key: str | None) 
 
 
 def _remove_remains(file: Path) -> None:
-    """Delete what killed runs left behind: a partial file that nobody has written to for a while."""
+    """Delete what killed runs left behind: partial files that have not been written to for a while."""
     for partial in file.parent.glob(f".{escape(file.name)}.*.partial"):
         with suppress(OSError):
             if time.time() - partial.stat().st_mtime > STALE_SECONDS:
@@ -183,12 +183,12 @@ def _write(outputs: Iterator[Tensor], rows: int, stream: BinaryIO, key: str | No
 
 
 def _raw(tensor: Tensor) -> memoryview:
-    """The bytes of a tensor, not copied where it lies in one piece."""
+    """The bytes of a tensor, without a copy if it is contiguous."""
     return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
 def _header(rows: int, batch: Tensor, key: str | None) -> bytes:
-    """The head of a safetensors file with one tensor: length of the JSON, the JSON, blanks up to a multiple of 8."""
+    """The header of a safetensors file with one tensor: length of the JSON, the JSON, blanks up to a multiple of 8."""
     entry = {
         "dtype": _DTYPES[batch.dtype],
         "shape": [rows, *batch.shape[1:]],
@@ -201,10 +201,10 @@ def _header(rows: int, batch: Tensor, key: str | None) -> bytes:
 
 def _check_fits(done: int, rows: int) -> None:
     if done > rows:
-        raise ValueError(f"batches hold more images than rows={rows}")
+        raise ValueError(f"batches have more images than rows={rows}")
 
 
 def _check_whole(whole: Tensor | None, done: int, rows: int) -> Tensor:
     if whole is None or done < rows:
-        raise ValueError(f"batches hold {done} images, fewer than rows={rows}")
+        raise ValueError(f"batches have {done} images, fewer than rows={rows}")
     return whole

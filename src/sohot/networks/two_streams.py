@@ -20,12 +20,12 @@ BOTH = "both"
 
 
 def key_of(parts: Mapping[str, Any] | nn.ModuleDict, domain: str) -> str:
-    """Give the key under which the part of a domain is kept."""
+    """Return the key under which the part of a domain is kept."""
     return BOTH if BOTH in parts else domain
 
 
 class Parts(nn.ModuleDict):
-    """Modules by domain; one under `BOTH` serves both.
+    """Modules by domain; a module under `BOTH` serves both.
 
     Example:
         >>> Parts({BOTH: nn.ReLU()}).of("target")
@@ -33,27 +33,27 @@ class Parts(nn.ModuleDict):
     """
 
     def of(self, domain: str) -> Any:
-        """Give the part of a domain, its own or the one for both."""
+        """Return the part of a domain, its own or the one for both."""
         return self[key_of(self, domain)]
 
 
 @torch.no_grad()
 def tie(source: Backbone, target: Backbone) -> None:
-    """Start the source as a copy of the target where both are builds of one architecture.
+    """Start the source as a copy of the target if both have the same architecture.
 
-    All tensors are copied but those of another shape (a first layer made for other input channels). Backbones of
+    All tensors are copied except those of another shape (a first layer for other input channels). Backbones with
     different names are left alone, and so is a pair of a trained and an untrained one.
     """
     ours, theirs = source.state_dict(), target.state_dict()
     if source.name != target.name or source.pretrained != target.pretrained or len(ours) != len(theirs):
         return
-    for own, other in zip(ours.values(), theirs.values(), strict=True):  # names shift with an adapter, the order stays
+    for own, other in zip(ours.values(), theirs.values(), strict=True):  # an adapter shifts names but keeps the order
         if own.shape == other.shape:
             own.copy_(other)
 
 
 class StreamOutput(NamedTuple):
-    """What one forward pass gives; the entries of a domain that was not shown are None."""
+    """The result of a forward pass; the entries of a domain that was not shown are None."""
 
     source_features: Tensor | None
     target_features: Tensor | None
@@ -66,21 +66,21 @@ class StreamOutput(NamedTuple):
 class TwoStreams(nn.Module):
     """Source and target networks with their classifiers.
 
-    A stream is a frozen trunk and a tail that trains; its output φ, bounded in norm, is what gets aligned. The
+    A stream is a frozen trunk and a tail that trains; its output φ, bounded in norm, is aligned. The
     classifier sees φ through the backbone's activation and dropout. Two streams of one backbone start as exact copies
-    (their frozen trunk never changes and is kept once). A backbone becomes part of the model: give each its own.
+    (their frozen trunk never changes and is kept once). A backbone becomes part of the model: pass a new one to each.
 
     Args:
         target: Network of the target domain, and of the source where `source` is None.
         num_classes: Number of classes.
-        source: Network of the source domain if it is another one (other architecture or input channels).
+        source: Network of the source domain if it differs (other architecture or input channels).
         streams: "shared" (one network for both domains) or "separate" (the paper; needed for a given `source`).
-        heads: "shared" (one classifier) or "coupled" (one per domain, equal at the start, see `head_penalty`).
+        heads: "shared" (one classifier) or "coupled" (one per domain, initially equal, see `head_penalty`).
         trains: "paper", "all" or "head": which stages train, see `Backbone`.
         norm_bound: τ of ‖φ‖² ≤ τ, or None for no bound.
-        projection: Size of a linear layer that ends each stream; needed where the domains' feature sizes differ.
+        projection: Size of a linear layer that ends each stream; needed if the domains' feature sizes differ.
         batch_norm: Statistics of batch normalisation in the stages that train: "moving" (as in training from scratch),
-            "fixed" (those the network came with), or "auto": fixed if the backbone is pre-trained, else moving.
+            "fixed" (the network's initial ones), or "auto": fixed if the backbone is pre-trained, else moving.
 
     Example:
         >>> from sohot.networks import create_backbone
@@ -127,13 +127,13 @@ class TwoStreams(nn.Module):
         if source is None:
             return {BOTH: target}
         if self.streams == "shared":
-            raise ValueError("streams='shared' is one network for both domains: a source of its own needs 'separate'")
+            raise ValueError("streams='shared' is one network for both domains: a source needs streams='separate'")
         if source is target:
-            raise ValueError("source and target are one Backbone object: leave source out, or build two")
+            raise ValueError("source and target are the same Backbone object: leave source out, or build two")
         if self.projection is None and source.feature_size != target.feature_size:
             raise ValueError(
                 f"the features of the source ({source.name}: {source.feature_size}) and of the target ({target.name}: "
-                f"{target.feature_size}) differ in size: pass projection=SIZE to bring both to one"
+                f"{target.feature_size}) differ in size: pass projection=SIZE to make them equal"
             )
         tie(source, target)
         return {"source": source, "target": target}
@@ -145,7 +145,7 @@ class TwoStreams(nn.Module):
         return Tail(stages, network.activation, network.dropout, projection, fixed)
 
     def _separate(self) -> None:
-        """Give each domain its own copy of what trains, equal at the start."""
+        """Give each domain its own copy of what trains, initially equal."""
         if BOTH in self.tails:
             tail = self.tails.pop(BOTH)
             self.tails.update({"source": deepcopy(tail), "target": tail})
@@ -155,7 +155,7 @@ class TwoStreams(nn.Module):
             ours.load_state_dict(theirs.state_dict())
 
     def trunk(self, domain: str) -> FrozenTrunk:
-        """Frozen stages of a domain; with none of them (`len` is 0) it hands its input on."""
+        """Frozen stages of a domain; without any (`len` is 0) it returns its input."""
         trunk: FrozenTrunk = self.trunks.of(check_choice(domain, DOMAINS, "domain"))
         return trunk
 
@@ -169,7 +169,7 @@ class TwoStreams(nn.Module):
         Args:
             source: Source images, or None.
             target: Target images, or None.
-            from_trunk: The inputs are outputs of `trunk`, computed before.
+            from_trunk: The inputs are precomputed outputs of `trunk`.
 
         Returns:
             Features and logits of the domains shown, and the clip rate.
@@ -195,7 +195,7 @@ class TwoStreams(nn.Module):
 
     def _features(self, shown: dict[str, Tensor], from_trunk: bool) -> dict[str, Tensor]:
         if len(shown) == 2 and BOTH in self.tails and shown["source"].shape[1:] == shown["target"].shape[1:]:
-            # One pass for both: quicker, and batch normalisation sees one batch.
+            # One pass for both: faster, and batch normalisation sees one batch.
             rows = self._stream(torch.cat([shown["source"], shown["target"]]), "target", from_trunk)
             return {"source": rows[: len(shown["source"])], "target": rows[len(shown["source"]) :]}
         return {domain: self._stream(rows, domain, from_trunk) for domain, rows in shown.items()}
@@ -217,7 +217,7 @@ class TwoStreams(nn.Module):
 
     @torch.no_grad()
     def predict(self, images: Tensor, *, from_trunk: bool = False) -> Tensor:
-        """Give the logits of the target stream and its classifier, in evaluation mode."""
+        """Return the logits of the target stream and its classifier, in evaluation mode."""
         was_training = self.training
         self.eval()
         try:
@@ -227,7 +227,7 @@ class TwoStreams(nn.Module):
         return logits
 
     def target_only(self) -> TargetClassifier:
-        """Copy the target stream and its classifier: all that is needed once training is over."""
+        """Copy the target stream and its classifier: all that is needed after training."""
         trunk, tail, head = deepcopy([part.of("target") for part in (self.trunks, self.tails, self.heads)])
         return TargetClassifier(trunk, tail, head, self.norm_bound)
 
@@ -241,7 +241,7 @@ class TwoStreams(nn.Module):
 
         Returns:
             One dict with "name", "params" and "lr" for each group that has parameters. λ‖W‖² of the classifiers is
-            `head_penalty`: an optimiser with weight decay should leave the group "head" out of it.
+            `head_penalty`: an optimiser with weight decay should exclude the group "head".
         """
         tails = [tail for tail in self.tails.values() if isinstance(tail, Tail)]
         projections = [tail.projection for tail in tails if tail.projection is not None]
@@ -257,7 +257,7 @@ class TwoStreams(nn.Module):
 
         Args:
             weight_decay: λ.
-            coupling: β', without effect on one shared classifier.
+            coupling: β', has no effect on one shared classifier.
         """
         weights = [head.weight for head in self.heads.values() if isinstance(head, nn.Linear)]
         penalty = weight_decay * torch.stack([weight.square().sum() for weight in weights]).sum()

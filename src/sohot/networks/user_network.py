@@ -1,4 +1,4 @@
-"""One's own network, by `FILE.py:function`."""
+"""Your own network, by `FILE.py:function`."""
 
 import inspect
 import sys
@@ -21,11 +21,11 @@ CLASSIFIERS = ("fc", "classifier", "head", "heads", "_fc", "last_linear")
 
 
 def build_own(options: BackboneOptions) -> Backbone:
-    """Call the function and make a backbone of what it returns.
+    """Call the function and make a backbone from what it returns.
 
-    A `Backbone` is taken as it is. Any other module is taken for an ImageNet network: a last linear layer of the
-    name fc, classifier, head, heads, _fc or last_linear is removed, the rest is split in stages if it can be. It tells
-    its input by an attribute `input_spec` (an `InputSpec`) or as timm does; else it is taken for the usual one.
+    A `Backbone` is used as it is. Any other module is treated as an ImageNet network: a last linear layer named fc,
+    classifier, head, heads, _fc or last_linear is removed, and the rest is split into stages if possible. It declares
+    its input format by an attribute `input_spec` (an `InputSpec`) or as timm does; otherwise the usual one is assumed.
     An argument `pretrained` of the function, if it has one, says whether trained weights are wanted.
     """
     network = _call(find_function(options.name), options)
@@ -46,7 +46,7 @@ def build_own(options: BackboneOptions) -> Backbone:
 
 
 def find_function(name: str) -> Callable[..., Any]:
-    """Import the file of FILE.py:function and give the function."""
+    """Import the file of FILE.py:function and return the function."""
     path, _, function = name.rpartition(":")
     file = Path(path)
     if not file.is_file():
@@ -54,9 +54,9 @@ def find_function(name: str) -> Callable[..., Any]:
     key = f"sohot_own_{file.stem}"
     spec = spec_from_file_location(key, file)
     if spec is None or spec.loader is None:
-        raise ValueError(f"backbone {name}: {file} is no Python file")
+        raise ValueError(f"backbone {name}: {file} is not a Python file")
     module = module_from_spec(spec)
-    sys.modules[key] = module  # dataclasses and type hints of the file look their module up
+    sys.modules[key] = module  # dataclasses and type hints in the file look up their module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
@@ -86,7 +86,7 @@ def _as_it_is(backbone: Backbone, options: BackboneOptions) -> Backbone:
         backbone.pretrained = True
     if options.channels != backbone.input.channels:
         raise ValueError(
-            f"channels={options.channels}: backbone {options.name} takes images of {backbone.input.channels} channels"
+            f"channels={options.channels}: backbone {options.name} accepts images of {backbone.input.channels} channels"
         )
     backbone.name = options.name
     return backbone
@@ -94,7 +94,7 @@ def _as_it_is(backbone: Backbone, options: BackboneOptions) -> Backbone:
 
 def _remove_classifier(network: Any) -> None:
     if callable(getattr(network, "reset_classifier", None)):
-        network.reset_classifier(0)  # the way of timm
+        network.reset_classifier(0)  # timm's way
         return
     for name in CLASSIFIERS:
         layer = getattr(network, name, None)
@@ -120,7 +120,7 @@ def _input_of(network: nn.Module, size: int | None) -> InputSpec:
 
 
 def _looks_trained(network: nn.Module) -> bool:
-    """Whether batch normalisation has seen data: its statistics are of use only then."""
+    """Whether batch normalisation has seen data: only then are its statistics useful."""
     norms = [module for module in network.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
     known = [norm.running_mean for norm in norms if norm.running_mean is not None]
     return not known or any(bool(mean.any()) for mean in known)

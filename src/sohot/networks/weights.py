@@ -1,4 +1,4 @@
-"""Weights of a network: from a file, from the network's maker, or none."""
+"""Weights of a network: from a file, from the network's publisher, or none."""
 
 import pickle
 from collections.abc import Callable, Mapping
@@ -21,13 +21,13 @@ def load_weights(
     fetch: Callable[[], State],
     classifier: tuple[str, ...] = (),
 ) -> bool:
-    """Give a network its weights as the options ask.
+    """Load a network's weights as the options say.
 
     Args:
         network: The network, freshly initialised.
-        options: `weights` names a file; otherwise `pretrained` asks for those that `fetch` gets.
-        fetch: Gets the maker's weights; any failure is reported as a failed download.
-        classifier: Beginnings of the names of classifier tensors: they are of no use and may differ or be missing.
+        options: `weights` names a file; otherwise `pretrained` says whether to use those from `fetch`.
+        fetch: Gets the publisher's weights; any failure is reported as a failed download.
+        classifier: Prefixes of the names of classifier tensors: they are not used and may differ or be missing.
 
     Returns:
         Whether weights were loaded.
@@ -40,10 +40,10 @@ def load_weights(
 
 
 def download(fetch: Callable[[], Any], name: str) -> Any:
-    """Get weights over the network, or say in one sentence what to do without."""
+    """Download weights, or say in one sentence what to do without them."""
     try:
         return fetch()
-    except Exception as error:  # torch.hub and the model hubs raise anything from OSError to types of their own
+    except Exception as error:  # torch.hub and the model hubs raise anything from OSError to their own types
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ConnectionError(
             f"the pre-trained weights of {name} could not be downloaded ({reason}): "
@@ -53,13 +53,13 @@ def download(fetch: Callable[[], Any], name: str) -> Any:
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:
-    """Read a state dict from safetensors or from a torch file that holds tensors alone; never unpickle objects.
+    """Read a state dict from safetensors or from a torch file that holds only tensors; never unpickle objects.
 
     Args:
-        file: The file; its kind is told by its content, not by its name.
+        file: The file; its kind is detected from its content, not its name.
 
     Returns:
-        Tensors by name; wrappings such as {"state_dict": …} and the "module." of parallel training are removed.
+        Tensors by name; wrappers such as {"state_dict": …} and the "module." of parallel training are removed.
     """
     if not file.is_file():
         raise FileNotFoundError(f"weights {file}: there is no such file")
@@ -79,12 +79,12 @@ def read_weights(file: Path) -> dict[str, Tensor]:
 
 def _read_torch(file: Path) -> Any:
     try:
-        with file.open("rb") as stream:  # by the name alone, torch would take some files for another kind
+        with file.open("rb") as stream:  # given only the name, torch would take some files for another kind
             return torch.load(stream, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise ValueError(
-            f"weights {file}: the file holds pickled objects besides tensors, or is damaged, and is refused: "
-            "save the state dict alone, best as safetensors"
+            f"weights {file}: the file holds pickled objects besides tensors, or is damaged, so it is refused: "
+            "save only the state dict, preferably as safetensors"
         ) from None
     except (RuntimeError, EOFError, OSError, ValueError) as error:
         raise ValueError(f"weights {file}: the file is damaged ({_first_line(error)})") from None
@@ -95,15 +95,15 @@ def _read_safetensors(file: Path) -> dict[str, Tensor]:
         return load_file(file)
     except (SafetensorError, OSError, ValueError) as error:
         raise ValueError(
-            f"weights {file}: neither safetensors nor a torch state dict, or damaged ({_first_line(error)})"
+            f"weights {file}: not safetensors or a torch state dict, or damaged ({_first_line(error)})"
         ) from None
 
 
 def fill(network: nn.Module, state: State, origin: str, name: str, classifier: tuple[str, ...] = ()) -> None:
-    """Copy a state dict into a network, tensor by tensor, or say what does not fit."""
+    """Copy a state dict into a network, tensor by tensor, or say what does not match."""
     own = network.state_dict()
     ignored = {key for key in {*own, *state} if classifier and key.startswith(classifier)}
-    # Counters are bookkeeping of training that old files lack.
+    # Counters are training bookkeeping that old files lack.
     missing = [
         key for key in own if key not in state and key not in ignored and not key.endswith("num_batches_tracked")
     ]
@@ -116,8 +116,8 @@ def fill(network: nn.Module, state: State, origin: str, name: str, classifier: t
     for key, tensor in taken.items():
         if tensor.shape != own[key].shape:
             raise ValueError(
-                f"weights {origin} do not fit the backbone {name}: {key} has the shape {tuple(tensor.shape)}, "
-                f"{tuple(own[key].shape)} is needed"
+                f"weights {origin} do not fit the backbone {name}: {key} has shape {tuple(tensor.shape)}, expected "
+                f"{tuple(own[key].shape)}"
             )
     network.load_state_dict(taken, strict=False)
 

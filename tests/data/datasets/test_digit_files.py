@@ -34,16 +34,16 @@ def test_labels_go_with_their_images(tmp_path: Path) -> None:
 
 
 def test_what_does_not_go_together_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="does not hold digits"):
+    with pytest.raises(FileNotFoundError, match="does not contain digits"):
         open_dataset("digits", tmp_path)
     write_idx(tmp_path / "train-images-idx3-ubyte.gz", np.zeros((2, 3, 3)))
-    with pytest.raises(FileNotFoundError, match=r"train-images-idx3-ubyte\.gz is there, but the labels of it are not"):
+    with pytest.raises(FileNotFoundError, match=r"train-images-idx3-ubyte\.gz exists, but its labels are missing"):
         open_dataset("digits", tmp_path)
     write_idx(tmp_path / "train-labels-idx1-ubyte.gz", np.zeros(3))
-    with pytest.raises(ValueError, match=r"do not go together: \(2, 3, 3\) and \(3,\)"):
+    with pytest.raises(ValueError, match=r"do not match: \(2, 3, 3\) and \(3,\)"):
         open_dataset("digits", tmp_path)
     write_idx(tmp_path / "train-labels-idx1-ubyte.gz", np.array([1, 10]))
-    with pytest.raises(ValueError, match="has the label 10, digits end at 9"):
+    with pytest.raises(ValueError, match="has label 10, but digits end at 9"):
         open_dataset("digits", tmp_path)
     with pytest.raises(ValueError, match="part must be one of 'all', 'train', 'test', got 'half'"):
         open_dataset("digits", tmp_path, part="half")

@@ -53,9 +53,9 @@ def test_a_table_is_read_from_json(tmp_path: Path) -> None:
     file.write_text(json.dumps({"mug": {"a": "cup", "b": ["beaker", "mug"]}}))
     assert read_class_table(file) == {"mug": {"a": ["cup"], "b": ["beaker", "mug"]}}
     for content, sentence in [
-        ("[]", "must read"),
-        ("{}", "must read"),
-        ('{"a": 1}', "must read"),
+        ("[]", "must have the form"),
+        ("{}", "must have the form"),
+        ('{"a": 1}', "must have the form"),
         ('{"a": {"b": 1}}', "must give a name or names for 'a' in 'b'"),
         ("{", "is not JSON"),
     ]:
@@ -68,7 +68,7 @@ def test_a_table_is_read_from_json(tmp_path: Path) -> None:
 
 def test_one_folder_cannot_be_two_classes() -> None:
     images = LabelledImages([Path("1.jpg")], [0], ["cup"])
-    with pytest.raises(ValueError, match="gives 'Cup' of a to both 'x' and 'y'"):
+    with pytest.raises(ValueError, match="the class table maps 'Cup' of a to both 'x' and 'y'"):
         apply_table({"a": images}, {"x": {"a": ["cup"]}, "y": {"a": ["Cup"]}})
 
 
@@ -79,7 +79,7 @@ def test_names_and_options_are_checked(tmp_path: Path) -> None:
         open_dataset("office31", tmp_path, whole=True)
     with pytest.raises(ValueError, match="voc-sketches has no option 'x'; it has whole, difficult, truncated"):
         open_dataset("voc-sketches", tmp_path, x=1)
-    with pytest.raises(FileNotFoundError, match="does not hold domains"):
+    with pytest.raises(FileNotFoundError, match="does not contain domains"):
         open_dataset("domains", tmp_path)
 
 

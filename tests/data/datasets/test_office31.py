@@ -37,7 +37,7 @@ def test_other_shifts_are_refused(tmp_path: Path, shift: str) -> None:
 
 def test_one_domain_is_no_shift_and_several_shifts_need_a_choice(tmp_path: Path) -> None:
     dataset = open_dataset("office31", make_office31(tmp_path, COUNTS))
-    with pytest.raises(ValueError, match="from one domain to another, got 'amazon' twice"):
+    with pytest.raises(ValueError, match="a shift needs two different domains, got 'amazon' twice"):
         dataset.parse_shift("A-A")
     with pytest.raises(ValueError, match=r"shift must be one of A-W"):
         dataset.parse_shift(None)
@@ -53,7 +53,7 @@ def test_a_missing_domain_is_said_and_its_shifts_refused(tmp_path: Path) -> None
 
 def test_another_folder_is_refused(tmp_path: Path) -> None:
     write_picture(tmp_path / "mug" / "1.jpg")
-    with pytest.raises(FileNotFoundError, match=r"does not hold office31: .* `sohot data fetch office31`"):
+    with pytest.raises(FileNotFoundError, match=r"does not contain office31: .* `sohot data fetch office31`"):
         open_dataset("office31", tmp_path)
     with pytest.raises(FileNotFoundError, match="missing does not exist"):
         open_dataset("office31", tmp_path / "missing")

@@ -51,5 +51,5 @@ def test_half_of_it_is_said(tmp_path: Path) -> None:
     dataset = open_dataset("rgbd-caltech", tmp_path)
     assert list(dataset.domains) == ["depth"]
     assert dataset.problems == ("the domain caltech (256_ObjectCategories/) is missing",)
-    with pytest.raises(FileNotFoundError, match="does not hold rgbd-caltech"):
+    with pytest.raises(FileNotFoundError, match="does not contain rgbd-caltech"):
         open_dataset("rgbd-caltech", tmp_path / "elsewhere" / "001.ak47")

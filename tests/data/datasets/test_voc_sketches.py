@@ -21,7 +21,7 @@ def test_fourteen_classes_from_both_releases(tmp_path: Path) -> None:
     assert (photos.counts(), sketches.counts()) == ([2] * 14, [4] * 14)
     assert dataset.official == {"sketches": 1120}
     assert dataset.problems == (
-        "voc has 30 annotated photographs, the official release: trainval 5011, test 4952, trainval and test 9963",
+        "voc has 30 annotated photographs; official releases have: trainval 5011, test 4952, trainval and test 9963",
     )
 
 

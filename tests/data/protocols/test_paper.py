@@ -145,5 +145,5 @@ def test_folds_beyond_what_there_is_are_refused(tmp_path: Path) -> None:
     dataset = open_dataset("office31", make_office31(tmp_path, {"amazon": 4, "webcam": 2}))
     with pytest.raises(ValueError, match=r"split must be in 1 … 30, got 31"):
         folds_split(dataset, "A-W", 31)
-    with pytest.raises(ValueError, match="split 3 would be fold 3, and no class has more than 2 pictures"):
+    with pytest.raises(ValueError, match="split 3 would be fold 3, but no class has more than 2 pictures"):
         folds_split(dataset, "A-W", 3)

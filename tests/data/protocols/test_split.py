@@ -85,7 +85,7 @@ def test_a_changed_or_strange_file_is_refused(office: DataSet, tmp_path: Path) -
     changed = json.loads(json.dumps(content))
     changed["sides"]["target_train"]["files"].pop()
     for text, sentence in [
-        (json.dumps(changed), "does not fit its fingerprint: it was changed"),
+        (json.dumps(changed), "does not match its fingerprint: it was changed"),
         (json.dumps({**content, "format": 9}), "a split of format 9 cannot be read"),
         ("{}", "this is not a split: KeyError"),
         ("[]", "is not a JSON object"),

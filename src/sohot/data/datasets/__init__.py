@@ -28,7 +28,7 @@ _OPENERS: Mapping[str, Callable[..., DataSet]] = {
 
 
 def dataset_names() -> list[str]:
-    """Name the data sets.
+    """List the names of the data sets.
 
     >>> dataset_names()
     ['office31', 'rgbd-caltech', 'voc-sketches', 'digits', 'domains', 'office-home', 'pacs']
@@ -39,17 +39,17 @@ def dataset_names() -> list[str]:
 def open_dataset(
     name: str, root: str | os.PathLike[str], *, classes: ClassTable | None = None, **options: Any
 ) -> DataSet:
-    """Read a data set from the folder one gets by unpacking its official release. Images are not decoded.
+    """Read a data set from the unpacked folder of its official release. Images are not decoded.
 
     Args:
         name: One of `dataset_names()`.
         root: The folder.
-        classes: Brings other classes together than the data set's own table does; see `read_class_table`.
-        options: What the data set offers: `whole`, `difficult`, `truncated` for voc-sketches, `part` for digits.
+        classes: A class table that replaces the data set's own; see `read_class_table`.
+        options: Options of the data set: `whole`, `difficult`, `truncated` for voc-sketches, `part` for digits.
 
     Raises:
-        FileNotFoundError: The folder is missing or holds something else.
-        ValueError: There is no such data set or option, or the folder is not as it should be.
+        FileNotFoundError: The folder is missing or does not contain the data set.
+        ValueError: There is no such data set or option, or the folder has the wrong layout.
     """
     check_choice(name, tuple(_OPENERS), "the name of a data set")
     opener = _OPENERS[name]

@@ -1,4 +1,4 @@
-"""Class names of different data sets brought together, through a table that can be replaced."""
+"""Match class names of different data sets through a table that can be replaced."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def plain_name(name: str) -> str:
 
 
 def names_in(table: ClassTable, domain: str) -> dict[str, str]:
-    """Give the class of each plain folder name in a domain.
+    """Return the class of each plain folder name in a domain.
 
     Raises:
         ValueError: One name stands for two classes.
@@ -34,7 +34,7 @@ def names_in(table: ClassTable, domain: str) -> dict[str, str]:
         for called in domains.get(domain, [name]):
             if owner.setdefault(plain_name(called), name) != name:
                 raise ValueError(
-                    f"the class table gives {called!r} of {domain} to both {owner[plain_name(called)]!r} and {name!r}"
+                    f"the class table maps {called!r} of {domain} to both {owner[plain_name(called)]!r} and {name!r}"
                 )
     return owner
 
@@ -42,7 +42,7 @@ def names_in(table: ClassTable, domain: str) -> dict[str, str]:
 def apply_table(
     domains: Mapping[str, LabelledImages], table: ClassTable | None
 ) -> tuple[dict[str, LabelledImages], list[str]]:
-    """Rename the classes of all domains and keep those in the table alone; without a table all stay as they are.
+    """Rename the classes of all domains and keep only those in the table; without a table change nothing.
 
     Returns:
         The images over the classes of the table, in its order, and a sentence for each class that has no image.
@@ -76,7 +76,7 @@ def read_class_table(file: Path) -> ClassTable:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It holds something else.
+        ValueError: It is not such a table.
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -85,7 +85,7 @@ def read_class_table(file: Path) -> ClassTable:
     except ValueError as error:
         raise ValueError(f"the class table {file} is not JSON: {error}") from None
     if not isinstance(content, dict) or not content or not all(isinstance(value, dict) for value in content.values()):
-        raise ValueError(f"the class table {file} must read {{class: {{domain: name or names, …}}, …}}")
+        raise ValueError(f"the class table {file} must have the form {{class: {{domain: name or names, …}}, …}}")
     table = {
         name: {domain: [called] if isinstance(called, str) else called for domain, called in domains.items()}
         for name, domains in content.items()

@@ -1,4 +1,4 @@
-"""A data set: several domains over the same classes, read from the folder one gets by unpacking it."""
+"""A data set: several domains over the same classes, read from its unpacked folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,13 +15,13 @@ class DataSet:
 
     Attributes:
         name: The name it is opened by.
-        root: The folder it lies in; every file lies below.
-        domains: The images of each domain that is there.
+        root: Its folder; all files are below it.
+        domains: The images of each domain that is present.
         letters: Short names of domains, for shifts such as `A-W`.
         shifts: The shifts that are studied, spelled as `source-target`.
-        official: How many images the official release holds in each domain, where that is known.
-        left_out: What was found and not used, and why.
-        problems: What is missing or not as in the official release, a sentence each.
+        official: Number of images of each domain in the official release, where known.
+        left_out: What was found but not used, and why.
+        problems: What is missing or differs from the official release, one sentence each.
     """
 
     name: str
@@ -34,13 +34,13 @@ class DataSet:
     problems: tuple[str, ...] = ()
 
     def parse_shift(self, shift: str | None) -> tuple[str, str, str]:
-        """Understand a shift, in short or full names and any case.
+        """Parse a shift, in short or full names and any case.
 
         Returns:
-            Its one spelling, the source domain and the target domain.
+            Its canonical spelling, the source domain and the target domain.
 
         Raises:
-            ValueError: It names no two domains, or is None where there are several shifts.
+            ValueError: It does not name two domains, or is None where there are several shifts.
             FileNotFoundError: It names a domain of the data set that is not in the folder.
         """
         if shift is None:
@@ -59,7 +59,7 @@ class DataSet:
 
     def _found(self, source: str, target: str) -> tuple[str, str, str]:
         if source == target:
-            raise ValueError(f"a shift leads from one domain to another, got {source!r} twice")
+            raise ValueError(f"a shift needs two different domains, got {source!r} twice")
         for name in (source, target):
             if name not in self.domains:
                 raise FileNotFoundError(f"the domain {name!r} of {self.name} is not in {printable(self.root)}")
@@ -78,7 +78,7 @@ def locate(root: Path, names: Sequence[str], sign: str) -> Path | None:
     Args:
         root: Where to look; it must exist.
         names: Folders to try, below `root`; "." for itself.
-        sign: A glob pattern that tells the folder.
+        sign: A glob pattern that identifies the folder.
 
     Raises:
         FileNotFoundError: There is no folder `root`.
@@ -93,8 +93,7 @@ def locate(root: Path, names: Sequence[str], sign: str) -> Path | None:
 
 
 def nothing_found(name: str, root: Path, layout: str) -> FileNotFoundError:
-    """Say that a data set is not where it should be, and what should be there."""
+    """Build the error for a data set that is not in its folder; it says what should be there."""
     return FileNotFoundError(
-        f"{printable(root)} does not hold {name}: {layout} was looked for; "
-        f"`sohot data fetch {name}` says where to get it"
+        f"{printable(root)} does not contain {name}: expected {layout}; `sohot data fetch {name}` says where to get it"
     )

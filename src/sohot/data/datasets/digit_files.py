@@ -22,7 +22,7 @@ _CLASSES = tuple(map(str, range(10)))
 
 
 def open_digits(root: Path, classes: ClassTable | None = None, *, part: str = "all") -> DataSet:
-    """Read MNIST (`train-images-idx3-ubyte.gz` and its like) and USPS (`usps.bz2`, `usps.t.bz2`).
+    """Read MNIST (`train-images-idx3-ubyte.gz` and so on) and USPS (`usps.bz2`, `usps.t.bz2`).
 
     Args:
         root: The folder of the files, packed or unpacked, also in folders `MNIST/raw`, `mnist` and `usps`.
@@ -54,11 +54,11 @@ def _mnist(root: Path, halves: Sequence[str]) -> LabelledImages:
         if images is None:
             continue
         if labels is None:
-            raise FileNotFoundError(f"{printable(images)} is there, but the labels of it are not")
+            raise FileNotFoundError(f"{printable(images)} exists, but its labels are missing")
         pixels, digits = read_idx(images), read_idx(labels)
         if pixels.ndim != 3 or digits.shape != pixels.shape[:1]:
             raise ValueError(
-                f"{printable(images)} and {printable(labels)} do not go together: {pixels.shape} and {digits.shape}"
+                f"{printable(images)} and {printable(labels)} do not match: {pixels.shape} and {digits.shape}"
             )
         files[images] = digits
     return _list(root, files, "idx")
@@ -85,7 +85,7 @@ def _list(root: Path, digits: dict[Path, npt.NDArray[np.uint8]], reader: str) ->
     )
     files = list(digits)
     if rows and rows[-1][0] > 9:
-        raise ValueError(f"{printable(files[rows[-1][1]])} has the label {rows[-1][0]}, digits end at 9")
+        raise ValueError(f"{printable(files[rows[-1][1]])} has label {rows[-1][0]}, but digits end at 9")
     return LabelledImages(
         tuple(files[number] for _, number, _ in rows),
         tuple(digit for digit, _, _ in rows),

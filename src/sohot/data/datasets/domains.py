@@ -1,4 +1,4 @@
-"""Any folder of domains of classes, `ROOT/domain/class/*`: Office-31, Office-Home, PACS, DomainNet, one's own."""
+"""Any folder of domains of classes, `ROOT/domain/class/*`: Office-31, Office-Home, PACS, DomainNet, your own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from .dataset import DataSet, locate, nothing_found
 
 @dataclass(frozen=True)
 class Known:
-    """A data set of this form: folders in which its domains may lie, and the images of each domain."""
+    """A data set of this form: the number of images of each domain, and folders that may hold the domains."""
 
     official: dict[str, int]
     inside: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ def open_domains(root: Path, classes: ClassTable | None = None, *, name: str = "
 
     Args:
         root: The folder of domains.
-        classes: Renames classes and keeps those it names; None to keep all under their own names.
+        classes: Renames classes and keeps only those it names; None to keep all under their own names.
         name: "domains", or a data set of this form whose official counts are known.
     """
     known = KNOWN[name]
@@ -47,7 +47,7 @@ def open_domains(root: Path, classes: ClassTable | None = None, *, name: str = "
         raise FileNotFoundError(f"the folder {printable(root)} does not exist")
     folders = next((inside for outer in (".", *known.inside) if (inside := _domains(root / outer, known))), {})
     if not folders:
-        wanted = ", ".join(known.official) if known.official else "folders of domains, each with one folder per class,"
+        wanted = ", ".join(known.official) if known.official else "folders of domains, each with one folder per class"
         raise nothing_found(name, root, wanted)
     short = {full: letter for letter, full in known.letters.items()}
     spelled = [short.get(domain, domain) for domain in folders]
@@ -97,5 +97,5 @@ def open_office31(root: Path, classes: ClassTable | None = None) -> DataSet:
     candidates = {domain: [f"{outer}/{domain}" for outer in OFFICE31.inside] for domain in OFFICE31.official}
     folders = {domain: folder for domain in candidates if (folder := locate(root, candidates[domain], "*")) is not None}
     if not folders:
-        raise nothing_found("office31", root, "amazon/, dslr/ and webcam/, each with one folder per class,")
+        raise nothing_found("office31", root, "amazon/, dslr/ and webcam/, each with one folder per class")
     return _scan("office31", root, folders, OFFICE31, SHIFTS, classes)

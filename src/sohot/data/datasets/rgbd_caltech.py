@@ -31,7 +31,7 @@ _PHOTO_FOLDERS = ("256_ObjectCategories", "caltech256/256_ObjectCategories", "ca
 def open_rgbd_caltech(root: Path, classes: ClassTable | None = None) -> DataSet:
     """Read `ROOT/rgbd-dataset/CLASS/CLASS_N/*_depthcrop.png` and `ROOT/256_ObjectCategories/NNN.CLASS/*.jpg`.
 
-    All views of one object (`CLASS_N`) belong to one group, so that they stay on one side of every division.
+    All views of one object (`CLASS_N`) belong to one group, so they stay on one side of every split.
 
     Args:
         root: The folder in which both were unpacked; either may be missing.

@@ -1,4 +1,4 @@
-"""Where data sets come from: links with checksums where there are stable ones, directions where there are none."""
+"""Where data sets come from: links with checksums where stable ones exist, otherwise directions."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ class Source:
 
     Attributes:
         title: What it is.
-        terms: Under which terms.
+        terms: The terms of use.
         page: The page of its makers.
-        downloads: Files that can be fetched; none where one has to go to the page.
-        steps: What to do by hand, a sentence each; ROOT stands for the folder of the data set.
+        downloads: Files that can be fetched; none where they must be downloaded by hand.
+        steps: What to do by hand, one sentence each; ROOT stands for the folder of the data set.
     """
 
     title: str
@@ -45,7 +45,7 @@ SOURCES: dict[str, tuple[Source, ...]] = {
     "rgbd-caltech": (
         Source(
             "RGB-D Object Dataset (Lai et al., ICRA 2011)",
-            "for research that is not commercial",
+            "for non-commercial research",
             "https://rgbd-dataset.cs.washington.edu/",
             steps=(
                 "Download the cropped images (rgbd-dataset, or rgbd-dataset_eval with every fifth frame) of the "
@@ -130,7 +130,7 @@ SOURCES: dict[str, tuple[Source, ...]] = {
             ),
         ),
         Source(
-            "USPS (Hull, PAMI 1994), as LIBSVM's site gives it",
+            "USPS (Hull, PAMI 1994), from LIBSVM's site",
             "see its page",
             "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#usps",
             (
@@ -150,7 +150,7 @@ SOURCES: dict[str, tuple[Source, ...]] = {
     "office-home": (
         Source(
             "Office-Home (Venkateswara et al., CVPR 2017)",
-            "for research that is not commercial",
+            "for non-commercial research",
             "https://www.hemanthdv.org/officeHomeDataset.html",
             steps=(
                 "Download OfficeHomeDataset_10072016.zip from the page.",
@@ -173,10 +173,10 @@ SOURCES: dict[str, tuple[Source, ...]] = {
 
 
 def dataset_sources(name: str) -> tuple[Source, ...]:
-    """Say where a data set comes from.
+    """Return the sources of a data set.
 
     >>> [source.title for source in dataset_sources("digits")]
-    ['MNIST (LeCun, Cortes, Burges)', "USPS (Hull, PAMI 1994), as LIBSVM's site gives it"]
+    ['MNIST (LeCun, Cortes, Burges)', "USPS (Hull, PAMI 1994), from LIBSVM's site"]
     """
     check_choice(name, tuple(SOURCES), "the name of a data set")
     return SOURCES[name]

@@ -25,7 +25,7 @@ def read_annotation(file: Path) -> list[VocObject]:
     """Read the objects of one photograph. Pascal counts pixels from 1 and includes the last ones.
 
     Raises:
-        ValueError: It is not such a file; the sentence says why.
+        ValueError: It is not such a file; the message says why.
     """
     try:
         root = ElementTree.parse(file).getroot()
@@ -89,7 +89,7 @@ def open_voc_sketches(
 ) -> DataSet:
     """Read `ROOT/VOCdevkit/VOC2007/{Annotations,JPEGImages}` and `ROOT/png/CLASS/*.png`.
 
-    All objects of one photograph belong to one group, so that they stay on one side of every division.
+    All objects of one photograph belong to one group, so they stay on one side of every split.
 
     Args:
         root: The folder in which both were unpacked; either may be missing.
@@ -153,7 +153,7 @@ def _photos(
     if len(annotations) in OFFICIAL_PHOTOS:
         return images, []
     known = ", ".join(f"{name} {count}" for count, name in OFFICIAL_PHOTOS.items())
-    return images, [f"voc has {len(annotations)} annotated photographs, the official release: {known}"]
+    return images, [f"voc has {len(annotations)} annotated photographs; official releases have: {known}"]
 
 
 def _wanted(objects: list[VocObject], whole: bool, difficult: bool, truncated: bool) -> list[VocObject]:

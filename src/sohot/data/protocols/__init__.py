@@ -1,4 +1,4 @@
-"""Who trains, who selects, who tests: the same lists of files on every machine, free of leaks."""
+"""Which images train, select and test: the same lists of files on every machine, without leaks."""
 
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -49,8 +49,8 @@ def make_split(protocol: str, dataset: DataSet, shift: str | None = None, split:
     Args:
         protocol: "paper", "paper-folds", "rectified" or "k-shot".
         dataset: The data set.
-        shift: From which domain to which, as `A-W`; None where there is one shift.
-        split: The number of the split.
+        shift: Source and target domain, as `A-W`; None where there is only one shift.
+        split: The split number.
         settings: Numbers that the protocol takes: `target_shots`, `source_shots`, `validation_shots`, `leave_out`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Model selection among the few labelled target images themselves: no test label is seen."""
+"""Model selection on the few labelled target images themselves: no test label is seen."""
 
 from ...selection.folds import Fold, TooFewShots, deal
 from ..contents import content_keys
@@ -11,7 +11,7 @@ __all__ = ["TooFewShots", "few_shot_folds", "few_shot_rows"]
 def few_shot_folds(
     target_train: LabelledImages, *, folds: int | None = None, seed: int = 0
 ) -> list[tuple[LabelledImages, LabelledImages]]:
-    """Divide the labelled target images, in turn, into some that train and some that validate.
+    """Split the labelled target images into folds, each with images that train and images that validate.
 
     With 3 images per class there are 3 folds, and each leaves one image of every class out: choose settings by the mean
     over the folds, then fit once more on all images. Copies of a picture and views of one object stay together; a class
@@ -19,27 +19,27 @@ def few_shot_folds(
 
     Args:
         target_train: The labelled target images of a split.
-        folds: How many; None for as many as the largest class has pictures.
-        seed: Any integer; another one deals the images out differently.
+        folds: Number of folds; None for the number of pictures in the largest class.
+        seed: Any integer; another seed deals the images differently.
 
     Returns:
-        For each fold the images that train and those that validate; every image validates once, but for classes of one.
+        For each fold, the images that train and those that validate; every image validates once, except classes of one.
 
     Raises:
         TooFewShots: No class has two pictures.
-        ValueError: Fewer than two folds are asked for.
+        ValueError: `folds` is below 2.
     """
     rows = few_shot_rows(target_train, folds=folds, seed=seed)
     return [(target_train.subset(rest), target_train.subset(held)) for rest, held in rows]
 
 
 def few_shot_rows(target_train: LabelledImages, *, folds: int | None = None, seed: int = 0) -> list[Fold]:
-    """Give the folds of `few_shot_folds` as numbers of rows, for those who hold something else by row as well.
+    """Return the folds of `few_shot_folds` as row numbers, for callers that hold other data by row.
 
     Args:
         target_train: The labelled target images of a split.
-        folds: How many; None for as many as the largest class has pictures.
-        seed: Any integer; another one deals the images out differently.
+        folds: Number of folds; None for the number of pictures in the largest class.
+        seed: Any integer; another seed deals the images differently.
     """
     clusters = Pictures(target_train, content_keys([target_train])[0]).clusters()
     first = {row: cluster[0] for cluster in clusters for row in cluster}

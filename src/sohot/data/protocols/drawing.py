@@ -1,4 +1,4 @@
-"""The images of one domain, which of them show the same, and how the sides of a split are drawn from them."""
+"""The images of one domain, which of them show the same thing, and how the sides of a split are drawn from them."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ class Pictures:
 
     Args:
         images: The images.
-        contents: What `content_keys` gave for them.
+        contents: Their `content_keys`.
     """
 
     def __init__(self, images: LabelledImages, contents: Sequence[str]) -> None:
@@ -49,14 +49,14 @@ class Pictures:
         return [("content", self.contents[row]), *([("group", group)] if group else [])]
 
     def take(self, shots: int, seed: int, among: Iterable[int]) -> list[int]:
-        """Draw `shots` different pictures of each class out of some rows, or what a class has."""
+        """Draw `shots` different pictures of each class from some rows, or all that a class has."""
         different: dict[tuple[int, str], int] = {}
-        for row in sorted(among, key=self.images.name):  # of copies the one whose name comes first
+        for row in sorted(among, key=self.images.name):  # of several copies, the first by name
             different.setdefault((self.images.labels[row], self.contents[row]), row)
         return sorted(shot_rows(self.images, shots, seed, different.values()))
 
     def relatives(self, rows: Sequence[int], among: Iterable[int]) -> dict[int, int]:
-        """Find the rows that show the same as one of `rows`: row → the one it repeats."""
+        """Find the rows that show the same thing as one of `rows`: row → the one it repeats."""
         taken = {sign: row for row in reversed(rows) for sign in reversed(self._signs[row])}
         own = set(rows)
         repeated = {}
@@ -67,7 +67,7 @@ class Pictures:
         return repeated
 
     def clusters(self) -> list[list[int]]:
-        """Put together all rows that show the same, directly or through others; in the order of their first rows."""
+        """Group all rows that show the same thing, directly or through others, in the order of their first rows."""
         leader = list(range(len(self.images)))
 
         def find(row: int) -> int:
@@ -91,13 +91,13 @@ class Drawing:
     """A split in the making.
 
     Each side is drawn in an order given by a hash of the protocol, the data set, the shift, the number of the split and
-    the names of the files: by nothing that changes with a machine or a library.
+    the names of the files: nothing depends on the machine or a library.
 
     Args:
         protocol: The protocol.
         dataset: The data set.
-        shift: From which domain to which; None where the data set has one shift.
-        number: The number of the split.
+        shift: Source and target domain; None where the data set has only one shift.
+        number: The split number.
         leave_out: Leave out classes that only one domain has.
     """
 
@@ -112,11 +112,11 @@ class Drawing:
         self.notes: list[str] = []
 
     def seed(self, purpose: str) -> int:
-        """Give the seed of a side."""
+        """Return the seed of a side."""
         return seed_of(self.protocol, self.dataset.name, self.shift, self.number, purpose)
 
     def draw_source(self, shots: int | None) -> None:
-        """Fill the side that trains from the source; None takes all."""
+        """Fill the source side that trains; None takes all images."""
         images = self.source.images
         in_target = {content: row for row, content in enumerate(self.target.contents)}
         repeated = {row: in_target[key] for row, key in enumerate(self.source.contents) if key in in_target}
@@ -126,7 +126,7 @@ class Drawing:
         self._fill("source_train", self.source, chosen, shots)
 
     def draw_target(self, side: str, shots: int, among: Sequence[int], rest: str) -> list[int]:
-        """Fill a side with shots of the target; give the rows that are left for the side `rest`, without relatives."""
+        """Fill a side with shots of the target; return the rows left for the side `rest`, without relatives."""
         chosen = self.target.take(shots, self.seed(side), among)
         self._fill(side, self.target, chosen, shots)
         taken = set(chosen)

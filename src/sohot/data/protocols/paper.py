@@ -1,4 +1,4 @@
-"""The protocols of the paper, and those with other numbers: a handful of target images train, the others test."""
+"""The paper's protocols, and variants with other numbers: a handful of target images train, the others test."""
 
 from dataclasses import dataclass, replace
 
@@ -36,14 +36,14 @@ def paper_split(
 
     Office-31: 20 images per class from Amazon or 8 from DSLR or Webcam, 3 from the target, 10 splits. RGB-D to
     Caltech256: 50 and 3, 5, 10, 15 or 20, 5 splits. VOC to sketches: 50 and 3, 5 splits. A class that has fewer gives
-    what it has, and a note says so.
+    all it has, and a note says so.
 
     Args:
         dataset: The data set.
-        shift: From which domain to which; None where there is one shift.
-        split: The number of the split, from 1.
-        target_shots: Target images per class, where the paper has a choice; None for the fewest. With the same number
-            of the split, fewer are a part of more.
+        shift: Source and target domain; None where there is only one shift.
+        split: The split number, from 1.
+        target_shots: Target images per class, where the paper has a choice; None for the fewest. For the same split
+            number, fewer are a subset of more.
         leave_out: Leave out classes that only one domain has.
 
     Raises:
@@ -88,12 +88,12 @@ def k_shot_split(
     validation_shots: int = 0,
     leave_out: bool = False,
 ) -> Split:
-    """Draw a split with any numbers; all target images that neither train nor validate test.
+    """Draw a split with any numbers; target images that neither train nor validate are the test set.
 
     Args:
         dataset: The data set.
-        shift: From which domain to which; None where there is one shift.
-        split: The number of the split, from 0: any.
+        shift: Source and target domain; None where there is only one shift.
+        split: Any split number from 0.
         target_shots: Target images per class that train; 0 for none.
         source_shots: Source images per class that train; None for all.
         validation_shots: Target images per class that validate; 0 for no such side.
@@ -124,7 +124,7 @@ def folds_split(
     target_shots: int | None = None,
     leave_out: bool = False,
 ) -> Split:
-    """Draw a split of the paper's protocol, and of its labelled target images leave one fold out to test on.
+    """Draw a split of the paper's protocol and hold out one fold of its labelled target images to test on.
 
     Where the paper has n target images per class there are n folds, so the splits 1 to n are the folds of its first
     split, the next n those of its second, and so on. The images that the paper tests on are on no side: compare
@@ -132,7 +132,7 @@ def folds_split(
 
     Args:
         dataset: The data set.
-        shift: From which domain to which; None where there is one shift.
+        shift: Source and target domain; None where there is only one shift.
         split: (number of the paper's split − 1) · n + number of the fold, both from 1.
         target_shots: Target images per class, where the paper has a choice; None for the fewest.
         leave_out: Leave out classes that only one domain has.
@@ -147,7 +147,7 @@ def folds_split(
     whole = paper_split(dataset, shift, number, target_shots=target_shots, leave_out=leave_out)
     folds = few_shot_folds(whole.sides["target_train"], seed=number)
     if fold >= len(folds):
-        raise ValueError(f"split {split} would be fold {fold + 1}, and no class has more than {len(folds)} pictures")
+        raise ValueError(f"split {split} would be fold {fold + 1}, but no class has more than {len(folds)} pictures")
     train, held = folds[fold]
     return replace(
         whole,

@@ -31,8 +31,8 @@ def rectified_split(
 
     Args:
         dataset: The data set.
-        shift: From which domain to which; None where there is one shift.
-        split: The number of the split, 1 … 5.
+        shift: Source and target domain; None where there is only one shift.
+        split: The split number, 1 … 5.
         target_shots: Target images per class that train.
         source_shots: Source images per class that train; None for what the paper draws.
         leave_out: Leave out classes that only one domain has.
@@ -61,7 +61,7 @@ def rectified_split(
 
 
 def draw_test(pictures: Pictures, seed: int) -> list[int]:
-    """Draw the test rows: whole clusters of what shows the same, in hash order, as far as each class has room."""
+    """Draw the test rows: whole clusters of related images, in hash order, as far as each class has room."""
     images = pictures.images
     room = share_out(images.counts())
     clusters = sorted(pictures.clusters(), key=lambda rows: _order(images, rows, seed))
@@ -78,7 +78,7 @@ def draw_test(pictures: Pictures, seed: int) -> list[int]:
 
 
 def share_out(counts: Sequence[int]) -> list[int]:
-    """Share 30 % of all images out among the classes: whole numbers, the largest remainders first, none empty.
+    """Divide 30 % of all images among the classes: whole numbers, the largest remainders first, none empty.
 
     >>> share_out([7, 10, 23]), share_out([2, 1])
     ([2, 3, 7], [1, 0])

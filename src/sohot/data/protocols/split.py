@@ -1,4 +1,4 @@
-"""Who trains, who selects, who tests: a division of a data set without leaks, as lists of files to store."""
+"""Which images train, select and test: a split of a data set without leaks, stored as lists of files."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from ..names import enumerate_words
 
 
 class LeakError(ValueError):
-    """Images on two sides of a division: `leaks` holds (side, file, side, file, how) for each."""
+    """Images are on two sides of a split: `leaks` holds (side, file, side, file, how) for each."""
 
     def __init__(self, leaks: list[tuple[str, str, str, str, str]]) -> None:
         named = enumerate_words((f"{one} ({a}) and {two} ({b}) {how}" for a, one, b, two, how in leaks), limit=10)
@@ -27,11 +27,11 @@ def check_leaks(sides: Mapping[str, LabelledImages]) -> None:
     """Compare all sides with one another.
 
     Args:
-        sides: The images of each side. The files are read where their sizes are equal.
+        sides: The images of each side. Only files of equal size are read.
 
     Raises:
-        LeakError: An image is on two sides; the sentence names the files.
-        UnreadableImage: A file is not there.
+        LeakError: An image is on two sides; the message names the files.
+        UnreadableImage: A file is missing.
     """
     leaks = list(find_leaks(sides))
     if leaks:
@@ -39,7 +39,7 @@ def check_leaks(sides: Mapping[str, LabelledImages]) -> None:
 
 
 def find_leaks(sides: Mapping[str, LabelledImages]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Give (side, file, side, file, how they are the same) for each image whose like is on an earlier side."""
+    """Yield (side, file, side, file, how they are the same) for each image with a match on an earlier side."""
     contents = content_keys(list(sides.values()))
     seen: dict[tuple[str, str], tuple[str, int]] = {}
     for (side, images), keys in zip(sides.items(), contents, strict=True):
@@ -63,7 +63,7 @@ RULE = (
     "training one, or show the same object or photograph, are dropped from validation and test. Source files that are "
     "byte-identical to any target file are dropped."
 )
-"""What becomes of duplicates."""
+"""How duplicates are handled."""
 
 
 @dataclass(frozen=True)
@@ -77,19 +77,19 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Split:
-    """One division of a data set. Making one checks it for leaks.
+    """One split of a data set. Creating it checks for leaks.
 
     Attributes:
         protocol: The protocol that made it.
         dataset: The name of the data set.
-        shift: From which domain to which.
-        number: The number of the split (the seed of the protocols that speak of seeds).
+        shift: Source and target domain.
+        number: The split number (the seed, in protocols that use seeds).
         settings: The numbers of the protocol.
         classes: Names of the classes.
         sides: The images of "source_train", "target_train", "target_test" and, where there is one, "validation".
         dropped: Files that `RULE` keeps off every side.
-        notes: What else one should know, a sentence each.
-        root: The folder of the data set; not part of what is stored.
+        notes: Further remarks, one sentence each.
+        root: The folder of the data set; not stored.
     """
 
     protocol: str
@@ -107,14 +107,14 @@ class Split:
         unknown = [name for name in self.sides if name not in SIDES]
         if unknown:
             raise ValueError(f"sides must be among {', '.join(SIDES)}, got {unknown[0]!r}")
-        # In one order and by names below one folder, so that a split that was stored is equal to the one made.
+        # In one order and by names below one folder, so that a stored split equals the original.
         ordered = {name: replace(self.sides[name], root=self.root) for name in SIDES if name in self.sides}
         object.__setattr__(self, "sides", ordered)
         check_leaks(ordered)
 
     @property
     def fingerprint(self) -> str:
-        """A text that changes with any file, label or number of the split."""
+        """A hash that changes with any file, label or number of the split."""
         return _fingerprint(self._content())
 
     def counts(self) -> dict[str, int]:
@@ -122,7 +122,7 @@ class Split:
         return {name: len(images) for name, images in self.sides.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the split as JSON holds it: files by their names below the data set's folder. See `from_dict`."""
+        """Return the split as JSON values: files by their names below the data set's folder. See `from_dict`."""
         content = self._content()
         return {**content, "fingerprint": _fingerprint(content)}
 
@@ -144,17 +144,17 @@ class Split:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], root: str | os.PathLike[str]) -> "Split":
-        """Rebuild a split from what `as_dict` gave, for the data set in `root`, and check it for leaks.
+        """Rebuild a split from the result of `as_dict`, for the data set in `root`, and check it for leaks.
 
         Raises:
-            ValueError: It is not a split, or not as it was stored; or a leak was found.
+            ValueError: It is not a split, was changed after it was stored, or has a leak.
         """
         try:
             rest = {name: value for name, value in content.items() if name != "fingerprint"}
             if content["format"] != FORMAT:
-                raise ValueError(f"a split of format {content['format']} cannot be read, only {FORMAT}")
+                raise ValueError(f"a split of format {content['format']} cannot be read; only format {FORMAT} can")
             if content["fingerprint"] != _fingerprint(rest):
-                raise ValueError("the split does not fit its fingerprint: it was changed after it was made")
+                raise ValueError("the split does not match its fingerprint: it was changed after it was made")
             classes, folder = tuple(content["classes"]), Path(root)
             sides = {name: _images(side, classes, folder) for name, side in content["sides"].items()}
             return cls(
@@ -174,7 +174,7 @@ class Split:
 
 
 def split_bytes(split: Split) -> bytes:
-    """Give a split as it is stored: JSON in plain ASCII, the same bytes everywhere."""
+    """Return a split as it is stored: JSON in plain ASCII, the same bytes everywhere."""
     return (json.dumps(split.as_dict(), indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
@@ -184,11 +184,11 @@ def write_split(split: Split, file: str | os.PathLike[str]) -> None:
 
 
 def read_split(file: str | os.PathLike[str], root: str | os.PathLike[str]) -> Split:
-    """Read a split that was stored, for the data set in `root`; fingerprint and leaks are checked.
+    """Read a stored split for the data set in `root`; check its fingerprint and leaks.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is no split, was changed, or leaks.
+        ValueError: It is not a split, was changed, or has a leak.
     """
     try:
         content = json.loads(Path(file).read_text(encoding="utf-8"))

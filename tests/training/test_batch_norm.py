@@ -57,6 +57,6 @@ def test_layers_of_another_kind_are_named():
     class WithActivation(nn.BatchNorm2d):
         pass
 
-    message = "batch normalisation of the kind WithActivation cannot follow its batches: fix its statistics"
+    message = "WithActivation cannot use batch statistics on several devices: fix its statistics"
     with pytest.raises(ValueError, match=message), batch_norm_over_ranks(nn.Sequential(WithActivation(2)), TWO, CPU):
         pass

@@ -85,7 +85,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(saved, damage):
     damage(saved / "step-00000009")
     with pytest.raises(CorruptCheckpoint, match="step-00000009"):
         load_checkpoint(saved / "step-00000009")
-    with pytest.warns(UserWarning, match="step-00000009.*falling back to the checkpoint before it"):
+    with pytest.warns(UserWarning, match="step-00000009.*falling back to the previous checkpoint"):
         assert latest_checkpoint(saved).step == 6
 
 

@@ -91,7 +91,7 @@ def test_the_log_has_every_step_once(train, tmp_path):
 
 def test_a_run_is_not_overwritten(train, tmp_path):
     train(run_dir=tmp_path)
-    with pytest.raises(ChangedRun, match="already holds a run: resume it, or give another folder"):
+    with pytest.raises(ChangedRun, match="already contains a run: resume it, or choose another folder"):
         train(run_dir=tmp_path)
 
 
@@ -174,7 +174,7 @@ def test_a_signal_finishes_the_step_saves_and_stops(train, same_weights, tmp_pat
             os.kill(os.getpid(), number)
 
     before = signal.getsignal(number)
-    with pytest.raises(Interrupted, match=f"stopped by {name} after step 7 of 12; saved in .*, resume to go on"):
+    with pytest.raises(Interrupted, match=f"stopped by {name} after step 7 of 12; saved in .*, resume to continue"):
         train(run_dir=tmp_path, on_step=interrupt)
     assert signal.getsignal(number) is before
     rest = train(run_dir=tmp_path, resume=True)
@@ -192,7 +192,7 @@ def test_a_second_ctrl_c_stops_at_once(train):
 
 
 def test_a_signal_without_a_folder_says_that_nothing_is_kept(train):
-    with pytest.raises(Interrupted, match="nothing was kept, for there is no run_dir"):
+    with pytest.raises(Interrupted, match="nothing was kept, because there is no run_dir"):
         train(on_step=lambda _: os.kill(os.getpid(), signal.SIGTERM))
 
 
@@ -233,7 +233,7 @@ def test_a_trained_model_is_loaded_from_its_run(train, standin, same_weights, tm
 
 
 def test_a_folder_without_a_run_is_named(train, tmp_path):
-    with pytest.raises(FileNotFoundError, match="not the folder of a run"):
+    with pytest.raises(FileNotFoundError, match="is not a run folder"):
         load_run(tmp_path)
     with pytest.raises(Stop):
         train(run_dir=tmp_path, on_step=stop_at(1))

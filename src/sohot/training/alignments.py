@@ -1,4 +1,4 @@
-"""The loss between the domains that a method calls for."""
+"""The loss between the domains, by method."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def make_alignment(method: Method, num_classes: int, settings: FitSettings) -> S
 
 
 def _scatters(method: Method, scope: str, num_classes: int, settings: FitSettings) -> ScatterAlignment:
-    """Align scatters, or with σ1 = 0 the means alone."""
+    """Align scatters, or with σ1 = 0 only the means."""
     return ScatterAlignment(
         num_classes,
         method.orders or (2,),
@@ -47,5 +47,5 @@ def _scatters(method: Method, scope: str, num_classes: int, settings: FitSetting
         scope=scope,
         estimator=settings.estimator,
         feature_scale=settings.feature_scale,
-        check_values=False,  # labels are looked at once before training, NaN shows in the loss
+        check_values=False,  # labels are checked once before training, and NaN shows in the loss
     )

@@ -1,4 +1,4 @@
-"""Batch normalisation over the rows of all ranks, as if one had them all."""
+"""Batch normalisation over the rows of all ranks, as if one rank had them all."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +16,13 @@ _KINDS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 @contextmanager
 def batch_norm_over_ranks(model: nn.Module, ranks: Ranks, device: torch.device) -> Iterator[None]:
-    """Let the batch normalisation that follows its batches see the whole batch, for the time of the training.
+    """Let batch normalisation that uses batch statistics see the whole batch during training.
 
-    Layers whose statistics stand still are left alone. Names, parameters and buffers are those of the layers replaced,
-    which come back in the end.
+    Layers with fixed statistics are left alone. Names, parameters and buffers are those of the replaced layers, which
+    are restored at the end.
 
     Raises:
-        ValueError: A network has layers of a kind of its own (with an activation inside, say) that cannot be replaced.
+        ValueError: A network has custom layers (such as ones with an activation inside) that cannot be replaced.
     """
     if not ranks.several:
         yield
@@ -39,7 +39,7 @@ def batch_norm_over_ranks(model: nn.Module, ranks: Ranks, device: torch.device) 
     if strange := {type(layer).__name__ for _, _, layer in replaced if type(layer) not in _KINDS}:
         kinds = ", ".join(sorted(strange))
         raise ValueError(
-            f"on several devices batch normalisation of the kind {kinds} cannot follow its batches: "
+            f"{kinds} cannot use batch statistics on several devices: "
             "fix its statistics (batch_norm='fixed', --batch-norm fixed)"
         )
     for parent, name, layer in replaced:
@@ -48,7 +48,7 @@ def batch_norm_over_ranks(model: nn.Module, ranks: Ranks, device: torch.device) 
         yield
     finally:
         for parent, name, layer in replaced:
-            _take_tensors(layer, getattr(parent, name))  # a move to another device or precision has made new ones
+            _take_tensors(layer, getattr(parent, name))  # moving to another device or precision has made new ones
             setattr(parent, name, layer)
 
 
@@ -69,7 +69,7 @@ def _take_tensors(layer: nn.Module, other: nn.Module) -> None:
 
 
 class _GlobalBatchNorm(_BatchNorm):
-    """What torch's SyncBatchNorm is on a GPU, for processors: it refuses them."""
+    """The equivalent of torch's SyncBatchNorm, which only runs on GPUs, for CPUs."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:

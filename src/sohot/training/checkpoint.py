@@ -1,7 +1,7 @@
-"""Checkpoints: folders of safetensors files with a JSON description, complete or not there.
+"""Checkpoints: folders of safetensors files with a JSON description, always complete.
 
-A checkpoint is written into a hidden folder, brought to the disk, and renamed. The description is the last file
-written; it lists every other file with its size and checksum, so that damage is noticed before anything is loaded.
+A checkpoint is written to a hidden folder, flushed to disk, and renamed. The description is the last file written; it
+lists every other file with its size and checksum, so that damage is noticed before anything is loaded.
 """
 
 import os
@@ -46,8 +46,8 @@ def save_checkpoint(root: Path, step: int, tensors: Tensors, description: Mappin
         root: Folder that holds the checkpoints of a run.
         step: Number of steps done.
         tensors: Tensors by file name (without its suffix) and by name.
-        description: What else belongs to the state, as it fits into JSON.
-        keep: How many of the newest checkpoints stay.
+        description: The rest of the state, as JSON values.
+        keep: How many of the newest checkpoints to keep.
 
     Returns:
         The folder of the checkpoint.
@@ -79,9 +79,9 @@ def save_checkpoint(root: Path, step: int, tensors: Tensors, description: Mappin
 
 
 def latest_checkpoint(root: Path) -> Checkpoint | None:
-    """Load the newest checkpoint that is whole; None if there are none.
+    """Load the newest complete checkpoint; None if there is none.
 
-    A damaged checkpoint is skipped with a warning. One that holds a pickle or has another format is refused.
+    A damaged checkpoint is skipped with a warning. One that contains a pickle or has another format is refused.
     """
     reasons = []
     for folder in checkpoint_folders(root):
@@ -89,14 +89,14 @@ def latest_checkpoint(root: Path) -> Checkpoint | None:
             return load_checkpoint(folder)
         except CorruptCheckpoint as error:
             reasons.append(str(error))
-            warnings.warn(f"{error}; falling back to the checkpoint before it", stacklevel=2)
+            warnings.warn(f"{error}; falling back to the previous checkpoint", stacklevel=2)
     if reasons:
         raise CorruptCheckpoint(f"no checkpoint in {root} can be used: {'; '.join(reasons)}")
     return None
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
-    """Load one checkpoint after checking every file of it."""
+    """Load one checkpoint after checking each of its files."""
     _refuse_pickles(folder)
     description = read_description(folder / DESCRIPTION)
     try:
@@ -117,7 +117,7 @@ def _write_tensors(folder: Path, name: str, tensors: Mapping[str, Tensor]) -> di
 
 
 def _each_by_itself(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copy tensors that share memory with another (two streams may share layers): safetensors wants each by itself."""
+    """Copy tensors that share memory with another (two streams may share layers): safetensors needs each separately."""
     seen: set[int] = set()
     result = {}
     for name, tensor in tensors.items():
@@ -132,7 +132,7 @@ def _read_tensors(file: Path, size: int, checksum: int) -> dict[str, Tensor]:
     try:
         content = file.read_bytes()
         if len(content) != size or zlib.crc32(content) != checksum:
-            raise CorruptCheckpoint(f"{file} is damaged: its checksum is not the one in {DESCRIPTION}")
+            raise CorruptCheckpoint(f"{file} is damaged: its checksum differs from the one in {DESCRIPTION}")
         return read_tensors(content)
     except (OSError, SafetensorError) as error:
         raise CorruptCheckpoint(f"{file} cannot be read: {error}") from error
@@ -146,5 +146,5 @@ def _refuse_pickles(folder: Path) -> None:
             head = stream.read(4)
         if file.suffix.lower() in _PICKLE_SUFFIXES or head.startswith(_PICKLE_HEADS):
             raise PickleRefused(
-                f"{file} is a pickle, which can run any code when it is read; a checkpoint holds safetensors alone"
+                f"{file} is a pickle, which can run any code when it is read; a checkpoint holds only safetensors"
             )

@@ -1,4 +1,4 @@
-"""How training or export ends other than by being done; each message is one clear sentence."""
+"""How training or export ends other than by finishing; each message is one clear sentence."""
 
 import os
 from pathlib import Path
@@ -6,19 +6,19 @@ from pathlib import Path
 from .._files import write_json
 
 ENDING = "SOHOT_ENDING"
-"""Environment of such a process: the file in which it says how it ended."""
+"""Environment variable of such a process: the file in which it records how it ended."""
 
 
 class TrainingError(RuntimeError):
-    """A training run could not go on."""
+    """A training run could not continue."""
 
 
 class Diverged(TrainingError):  # noqa: N818 - it names what happened
-    """The loss is no number any more, or far above where it began. The last good checkpoint is kept."""
+    """The loss is not a number, or is far above its first value. The last good checkpoint is kept."""
 
 
 class Interrupted(TrainingError):  # noqa: N818
-    """Ctrl-C or SIGTERM came: the step was finished, the state saved, and the run stopped.
+    """Ctrl-C or SIGTERM arrived: the run finished the step, saved its state and stopped.
 
     Attributes:
         signal: Name of the signal, "SIGINT" or "SIGTERM".
@@ -34,7 +34,7 @@ class RankLost(TrainingError):  # noqa: N818
 
 
 class RanksFailed(TrainingError):  # noqa: N818
-    """A process that was started for the run has failed, and has said how.
+    """A process started for the run has failed and reported why.
 
     Attributes:
         code: Its exit code.
@@ -50,31 +50,31 @@ class CheckpointError(TrainingError):
 
 
 class CorruptCheckpoint(CheckpointError):  # noqa: N818
-    """A checkpoint is damaged or not complete."""
+    """A checkpoint is damaged or incomplete."""
 
 
 class PickleRefused(CheckpointError):  # noqa: N818
-    """A checkpoint holds a pickle, which can run any code when it is read."""
+    """A checkpoint contains a pickle, which can run any code when it is read."""
 
 
 class OtherVersion(CheckpointError):  # noqa: N818
-    """A run folder or a checkpoint was written in a format this version does not read."""
+    """A run folder or a checkpoint was written in a format this version cannot read."""
 
 
 class ChangedRun(ValueError):  # noqa: N818
-    """A run folder holds another run than the one asked for."""
+    """A run folder holds a different run from the requested one."""
 
 
 class ExportError(RuntimeError):
-    """The model could not be exported, or the exported file does not do what the model does."""
+    """The model could not be exported, or the exported file does not behave like the model."""
 
 
 def record_ending(code: int, sentence: str, error: BaseException) -> bool:
-    """Leave the end of this process to the one that started it; False if that was somebody else."""
+    """Report how this process ends to the process that started it; False if that process does not expect it."""
     file = os.environ.get(ENDING)
     if file is None:
         return False
-    from .ranks import lost_connection  # not before: every command that fails asks here
+    from .ranks import lost_connection  # imported late: every command that fails calls this
 
     lost = isinstance(error, RankLost) or lost_connection(error) or lost_connection(error.__cause__)
     write_json(Path(file), {"code": code, "sentence": sentence, "lost": lost})

@@ -1,4 +1,4 @@
-"""How good predictions are: logits over many rows, accuracies, their interval, and who is taken for whom."""
+"""How good predictions are: logits over many rows, accuracies, their intervals, and confusions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,9 +20,9 @@ class Evaluation:
         rows: Number of rows.
         correct: Number of rows classified correctly.
         micro: Share of rows classified correctly.
-        macro: Mean over the classes (those that have rows) of the share of their rows classified correctly.
+        macro: Mean, over the classes that have rows, of the share of their rows classified correctly.
         interval95: Wilson's 95 % interval of `micro`.
-        per_class: That share by class; None for a class without rows.
+        per_class: The share classified correctly by class; None for a class without rows.
         per_class_interval95: Wilson's 95 % interval of each.
         confusion: Rows by true class (first) and predicted class.
     """
@@ -42,10 +42,10 @@ class Evaluation:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Evaluation":
-        """Read what `as_json` gave.
+        """Read the result of `as_json`.
 
         Raises:
-            ValueError: Something is missing, or is of another kind.
+            ValueError: Something is missing, or has the wrong type.
         """
         try:
             low, high = content["interval95"]
@@ -129,14 +129,14 @@ def predict_logits(
     from_trunk: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Tensor:
-    """Classify rows by the target stream and its classifier alone.
+    """Classify rows with only the target stream and its classifier.
 
     Args:
-        model: Two streams; put into evaluation mode while it works.
+        model: Two streams; in evaluation mode during the call.
         inputs: The rows.
-        batch_size: Rows at a time.
+        batch_size: Rows per batch.
         from_trunk: The inputs are outputs of the frozen trunk, not images.
-        progress: Told how many rows are classified, and of how many.
+        progress: Called with the number of rows classified and the total.
 
     Returns:
         Logits of shape (rows, classes), float32 on the CPU.

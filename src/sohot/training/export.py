@@ -1,4 +1,4 @@
-"""Export to ONNX, called done only after onnxruntime has agreed."""
+"""Export to ONNX, verified with onnxruntime."""
 
 import copy
 import os
@@ -17,7 +17,7 @@ TOLERANCE = 1e-4
 """Largest difference from PyTorch, relative to the largest logit where that exceeds 1."""
 
 _BATCHES = (1, 5)  # neither is the one the model is traced with
-_LARGEST = 2**31 - 1  # protobuf holds no more in one file
+_LARGEST = 2**31 - 1  # the most protobuf allows in one file
 
 
 class ImageSize(Protocol):
@@ -37,11 +37,11 @@ def export_onnx(
 ) -> float:
     """Write a model as one ONNX file that takes batches of any size.
 
-    The file appears under its name only after onnxruntime has given the same logits as PyTorch, to 1e-4, on random
+    The file appears under its name only after onnxruntime has returned the same logits as PyTorch, to 1e-4, on random
     images in batches of two sizes.
 
     Args:
-        module: From images to logits, such as `TwoStreams.target_only()`.
+        module: Maps images to logits, such as `TwoStreams.target_only()`.
         spec: Size and channels of its images.
         file: The file to write.
         metadata: Text to store in the file, such as the names of the classes.
@@ -77,10 +77,10 @@ def export_onnx(
 def _write(module: nn.Module, shape: tuple[int, ...], file: Path, metadata: Mapping[str, str]) -> None:
     size = sum(tensor.numel() * tensor.element_size() for tensor in module.state_dict().values())
     if size > _LARGEST:
-        raise ExportError(f"the model has {size / 2**30:.1f} GiB of weights, and an ONNX file holds at most 2")
+        raise ExportError(f"the model has {size / 2**30:.1f} GiB of weights, but an ONNX file holds at most 2")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the exporter's own, about its insides
+            warnings.simplefilter("ignore")  # the exporter's own, about its internals
             program: Any = torch.onnx.export(
                 module,
                 (torch.randn(2, *shape, generator=torch.Generator().manual_seed(0)),),
@@ -94,13 +94,13 @@ def _write(module: nn.Module, shape: tuple[int, ...], file: Path, metadata: Mapp
             program.save(file, external_data=False)
     except OSError:
         raise
-    except Exception as error:  # anything the exporter may meet in a network of one's own
+    except Exception as error:  # anything the exporter may meet in a user's network
         reason = " ".join(str(error).split())[:300]
         raise ExportError(f"the model cannot be exported to ONNX: {reason}") from error
 
 
 def _difference(module: nn.Module, shape: tuple[int, ...], file: Path, rows: int) -> float:
-    """Run both on random images and give the largest difference of a logit."""
+    """Run both on random images and return the largest difference of a logit."""
     import onnxruntime  # type: ignore[import-untyped]
 
     images = torch.randn(rows, *shape, generator=torch.Generator().manual_seed(rows))
@@ -110,7 +110,7 @@ def _difference(module: nn.Module, shape: tuple[int, ...], file: Path, rows: int
     (logits,) = session.run(["logits"], {"images": images.numpy()})
     logits = torch.as_tensor(logits)
     if logits.shape != expected.shape:
-        raise ExportError(f"onnxruntime gives logits of shape {tuple(logits.shape)}, PyTorch {tuple(expected.shape)}")
+        raise ExportError(f"onnxruntime returns logits of shape {tuple(logits.shape)}, PyTorch {tuple(expected.shape)}")
     return float((logits - expected).abs().max() / expected.abs().max().clamp(min=1.0))
 
 

@@ -1,4 +1,4 @@
-"""Where a training run takes its rows from: inputs by row number, and the rows of each step."""
+"""The rows of a training run: inputs by row number, and the rows of each step."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from ..functional.checks import INTEGER_TYPES, check_label_range
 from .randomness import random_state
 from .ranks import Ranks
 
-_HASHED_BYTES = 1 << 26  # of a larger tensor a sample of rows is hashed: enough to tell data sets apart, and quick
+_HASHED_BYTES = 1 << 26  # larger tensors are hashed by a sample of rows: fast, and enough to tell data sets apart
 
 
 @runtime_checkable
@@ -20,25 +20,25 @@ class Inputs(Protocol):
     """Images (or outputs of the frozen trunk) by row.
 
     `batch` may use randomness as long as it draws from the global generators of torch, numpy or Python: their state is
-    part of a checkpoint. A `fingerprint() -> str`, if there is one, tells one data set from another.
+    part of a checkpoint. An optional `fingerprint() -> str` tells one data set from another.
 
-    Where several ranks share a batch, each asks for its own rows and draws numbers of its own. With a `draw(rows) ->
-    Tensor`, if there is one, every rank draws the same for the whole batch instead, and calls `batch(rows, drawn)` with
-    its rows and what was drawn for them: then the numbers do not depend on how many ranks there are.
+    If several ranks share a batch, each reads its own rows and draws its own numbers. With an optional `draw(rows) ->
+    Tensor`, every rank draws the same numbers for the whole batch instead, and calls `batch(rows, drawn)` with its rows
+    and their numbers: then the numbers do not depend on how many ranks there are.
     """
 
     def __len__(self) -> int:
         """Count the rows."""
 
     def batch(self, rows: Tensor) -> Tensor:
-        """Give these rows, stacked."""
+        """Return these rows, stacked."""
 
 
 class Batches(Protocol):
-    """Which rows a step uses. A pure function of the step, so that a run that was killed goes on exactly."""
+    """Which rows a step uses. A pure function of the step, so that a killed run resumes exactly."""
 
     def batch(self, step: int) -> tuple[Any, Any]:
-        """Give the source rows and the target rows of a step."""
+        """Return the source rows and the target rows of a step."""
 
 
 class TensorInputs:
@@ -60,11 +60,11 @@ class TensorInputs:
         return self.tensor.shape[0]
 
     def batch(self, rows: Tensor) -> Tensor:
-        """Give these rows, stacked."""
+        """Return these rows, stacked."""
         return self.tensor[rows.to(self.tensor.device, non_blocking=True)]
 
     def fingerprint(self) -> str:
-        """Give a short text that changes with the data."""
+        """Return a short hash that changes with the data."""
         size = self.tensor.numel() * self.tensor.element_size()
         sample = self.tensor[:: max(1, -(-size // _HASHED_BYTES))].detach().contiguous().cpu()
         digest = hashlib.sha256(repr((tuple(self.tensor.shape), str(self.tensor.dtype))).encode())
@@ -83,19 +83,19 @@ class WholeSet:
         self._rows = torch.arange(source_rows), torch.arange(target_rows)
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - the same rows whatever the step
-        """Give all rows."""
+        """Return all rows."""
         return self._rows
 
 
 class Shown(NamedTuple):
-    """What a step is shown of a domain: the inputs of this rank's rows, and the labels of all rows of the batch."""
+    """What a step sees of a domain: the inputs of this rank's rows, and the labels of all rows of the batch."""
 
     inputs: Tensor
     labels: Tensor
 
 
 class Domain:
-    """The inputs and labels of one domain, checked, and brought to a device batch by batch.
+    """The inputs and labels of one domain, checked, and moved to a device batch by batch.
 
     Args:
         name: "source" or "target", for messages.
@@ -123,17 +123,17 @@ class Domain:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the inputs lie on a GPU already, so that there is nothing to read."""
+        """Whether the inputs are already on a GPU, so that there is nothing to read."""
         return isinstance(self.inputs, TensorInputs) and self.inputs.tensor.is_cuda
 
     def draw(self, rows: Any) -> Tensor | None:
-        """Draw what the inputs need at random for all rows of a batch; None if they do not say what that is."""
+        """Draw the random numbers that the inputs need for all rows of a batch; None if they have no `draw`."""
         draw = getattr(self.inputs, "draw", None)
         drawn: Tensor | None = draw(len(rows)) if callable(draw) else None
         return drawn
 
     def read(self, rows: Any, device: torch.device, ranks: Ranks, drawn: Tensor | None = None) -> "Shown | None":
-        """Read this rank's rows of a batch, ready to be brought to a device; None if there are no rows in this step."""
+        """Read this rank's rows of a batch, ready to be moved to a device; None if this step has no rows."""
         if self._last is not None and self._last[0] is rows:
             return self._last[1]
         index = torch.as_tensor(rows, dtype=torch.int64)
@@ -142,30 +142,30 @@ class Domain:
         more = () if drawn is None else (ranks.share(drawn),)
         inputs = self.inputs.batch(ranks.share(index), *more)
         if device.type == "cuda" and inputs.device.type == "cpu":
-            inputs = inputs.pin_memory()  # only from there the copy goes on by itself
+            inputs = inputs.pin_memory()  # only pinned memory is copied asynchronously
         return Shown(inputs, self.labels[index])
 
     def bring(self, rows: Any, shown: "Shown | None", device: torch.device) -> "Shown | None":
-        """Bring what `read` gave to a device, without waiting for it to arrive."""
+        """Move the result of `read` to a device without waiting for it to arrive."""
         if shown is None:
             return None
-        if self._last is not None and self._last[0] is rows:  # read ahead, perhaps, before the last was brought
+        if self._last is not None and self._last[0] is rows:  # perhaps read ahead before the last was moved
             return self._last[1]
         shown = Shown(
             self.arrange(shown.inputs.to(device, non_blocking=True)), shown.labels.to(device, non_blocking=True)
         )
         if type(self.inputs) is TensorInputs and isinstance(rows, Tensor):  # a subclass may be random
-            self._last = rows, shown  # the whole set at once: the same rows again in the next step
+            self._last = rows, shown  # the whole set: the same rows again in the next step
         return shown
 
     def arrange(self, inputs: Tensor) -> Tensor:
-        """Put the channels of a pixel side by side, as a GPU's convolutions want them."""
+        """Put the channels of a pixel side by side, as a GPU's convolutions prefer."""
         if inputs.device.type != "cuda" or inputs.dim() != 4:
             return inputs
         return inputs.contiguous(memory_format=torch.channels_last)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Describe the data so that another data set is told apart."""
+        """Describe the data so that another data set is recognised."""
         own = getattr(self.inputs, "fingerprint", None)
         return {
             "rows": len(self.inputs),
@@ -175,7 +175,7 @@ class Domain:
 
 
 def fingerprint_batches(batches: Batches, steps: int) -> str:
-    """Give a short text that changes with the rows of the first and the last step."""
+    """Return a short hash that changes with the rows of the first and the last step."""
     digest = hashlib.sha256()
     for step in (0, steps - 1):
         for rows in batches.batch(step):
@@ -194,28 +194,28 @@ Batch = TypeVar("Batch")
 
 
 class ReadAhead(Generic[Batch]):
-    """Reads batches by the number of their step, one ahead in a thread of its own.
+    """Reads batches by step number, one ahead in its own thread.
 
-    Reading may draw from the processor's random generators. What is drawn ahead belongs to a step still to come, so a
-    checkpoint needs the state from before: `random_state` gives it. What reading starts on the GPU queues behind the
-    work of the current step (both threads use one stream), so only the processor's part of it runs beside that.
+    Reading may draw from the processor's random generators. What is drawn ahead belongs to a later step, so a
+    checkpoint needs the state from before: `random_state` returns it. GPU work started by reading queues behind the
+    current step (both threads use one stream), so only the processor's part runs in parallel.
 
     Args:
-        read: Gives the batch of a step.
-        last: Number of steps: none is read beyond them.
+        read: Returns the batch of a step.
+        last: Number of steps; nothing is read beyond them.
         gpu: The GPU to read ahead for; None to read in the calling thread, in order.
     """
 
     def __init__(self, read: Callable[[int], Batch], last: int, gpu: torch.device | None) -> None:
         self._read, self._last = read, last
         self._pool = None
-        if gpu is not None:  # pinned memory belongs to the current device, which each thread chooses for itself
+        if gpu is not None:  # pinned memory belongs to the current device, which each thread selects for itself
             self._pool = ThreadPoolExecutor(1, "sohot-ahead", initializer=torch.cuda.set_device, initargs=(gpu,))
         self._next: tuple[int, Future[Batch]] | None = None
         self._before: dict[str, Any] | None = None
 
     def batch(self, step: int) -> Batch:
-        """Give the batch of a step, and begin to read the one after it."""
+        """Return the batch of a step and start to read the next one."""
         if self._pool is None:
             return self._read(step)
         waiting, self._next = self._next, None
@@ -226,11 +226,11 @@ class ReadAhead(Generic[Batch]):
         return batch
 
     def random_state(self) -> dict[str, Any]:
-        """Give the state of all generators as it would be had nothing been read ahead."""
+        """Return the state of all generators as if nothing had been read ahead."""
         now = random_state()
         if self._next is None or self._before is None:
             return now
-        return {**self._before, "cuda": now["cuda"]}  # what the step itself has drawn, it has drawn on the GPU
+        return {**self._before, "cuda": now["cuda"]}  # the step itself draws only on the GPU
 
     def close(self) -> None:
         """End the thread."""

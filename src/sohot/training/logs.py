@@ -1,4 +1,4 @@
-"""The logs of a run: a CSV file that is always there, and others by name."""
+"""The logs of a run: a CSV file that is always written, and others by name."""
 
 import csv
 import hashlib
@@ -17,11 +17,11 @@ from .._files import write_atomically
 
 
 class CSVLog(Logger):
-    """Appends one line a step to a CSV file, so that a killed run keeps all but the line being written.
+    """Appends one line per step to a CSV file, so that a killed run keeps all but the line being written.
 
     Args:
         file: The file.
-        start: The step the run goes on from; lines after it are dropped, for their steps are done again.
+        start: The step the run resumes from; later lines are dropped, because their steps are repeated.
     """
 
     def __init__(self, file: Path, start: int = 0) -> None:
@@ -42,7 +42,7 @@ class CSVLog(Logger):
 
     @property
     def version(self) -> str:
-        """Nothing: one run has one log."""
+        """Empty: one run has one log."""
         return ""
 
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
@@ -71,7 +71,7 @@ class CSVLog(Logger):
     def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
         """Do nothing: the settings are in run.json."""
 
-    def finalize(self, status: str) -> None:  # noqa: ARG002 - the shape of a logger
+    def finalize(self, status: str) -> None:  # noqa: ARG002 - the interface of a logger
         """Close the file."""
         if self._stream is not None:
             self._stream.close()
@@ -79,7 +79,7 @@ class CSVLog(Logger):
 
 
 def read_csv_log(file: Path) -> list[dict[str, float]]:
-    """Read the whole lines of a log; a line cut off by a kill is left out.
+    """Read the complete lines of a log; a line cut off by a kill is left out.
 
     Args:
         file: The file; it need not exist.
@@ -107,11 +107,11 @@ def make_loggers(names: tuple[str, ...] | None, run_dir: Path | None, start: int
 
     Args:
         names: "tensorboard", "wandb", "mlflow"; None for TensorBoard where it is installed.
-        run_dir: The run's folder; None for no files: then only what needs none and was asked for.
-        start: The step the run goes on from.
+        run_dir: The run's folder; None for no files: then only requested loggers that need none.
+        start: The step the run resumes from.
 
     Returns:
-        The loggers; with a folder the CSV log is always one of them.
+        The loggers; with a folder, the CSV log is always included.
     """
     if names is None:
         names = ("tensorboard",) if run_dir is not None and _installed("tensorboard") else ()
@@ -124,7 +124,7 @@ def make_loggers(names: tuple[str, ...] | None, run_dir: Path | None, start: int
 
 
 class _Remote(Logger):
-    """A logger that hands numbers to a tracking library, and needs nothing but that library."""
+    """A logger that passes numbers to a tracking library and needs only that library."""
 
     def __init__(self, library: ModuleType, run_dir: Path | None) -> None:
         self.library = library
@@ -137,11 +137,11 @@ class _Remote(Logger):
 
     @property
     def version(self) -> str:
-        """Nothing: one run has one log."""
+        """Empty: one run has one log."""
         return ""
 
     def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: the settings are given at the start."""
+        """Do nothing: the settings are passed at the start."""
 
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
         """Send the numbers of a step."""
@@ -149,9 +149,9 @@ class _Remote(Logger):
 
 
 class WandbLog(_Remote):
-    """Logs to Weights & Biases; a resumed run goes on under its name."""
+    """Logs to Weights & Biases; a resumed run continues under its name."""
 
-    def __init__(self, run_dir: Path | None, start: int) -> None:  # noqa: ARG002 - it knows its own steps
+    def __init__(self, run_dir: Path | None, start: int) -> None:  # noqa: ARG002 - it tracks its own steps
         super().__init__(_require("wandb"), run_dir)
         kept = {} if run_dir is None else {"name": run_dir.name, "dir": str(run_dir), "id": _identifier(run_dir)}
         self._run = self.library.init(project="sohot", resume="allow", **kept)
@@ -166,7 +166,7 @@ class WandbLog(_Remote):
 
 
 class MLflowLog(_Remote):
-    """Logs to MLflow, in the experiment "sohot"; a resumed run goes on under its number."""
+    """Logs to MLflow, in the experiment "sohot"; a resumed run continues under its number."""
 
     def __init__(self, run_dir: Path | None, start: int) -> None:
         super().__init__(_require("mlflow"), run_dir)
@@ -199,7 +199,7 @@ _BUILDERS = {"tensorboard": _tensorboard, "wandb": WandbLog, "mlflow": MLflowLog
 
 
 def _identifier(run_dir: Path) -> str:
-    """Name a run the same way when it is resumed, and another run in a folder of the same name otherwise."""
+    """Name a run the same way when it is resumed, and differently for another run in a folder of the same name."""
     return hashlib.sha256(str(run_dir.resolve()).encode()).hexdigest()[:16]
 
 
@@ -211,4 +211,4 @@ def _require(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ValueError(f"loggers: {name!r} was asked for but is not installed; try: pip install {name}") from error
+        raise ValueError(f"loggers: {name!r} is not installed; try: pip install {name}") from error

@@ -1,4 +1,4 @@
-"""The loop over the steps: logs, checkpoints, signals, and a clear end whatever happens, the same on all ranks."""
+"""The loop over the steps: logs, checkpoints, signals, and a clear ending in every case, the same on all ranks."""
 
 import signal
 import threading
@@ -20,9 +20,9 @@ SIGNALS = ("SIGINT", "SIGTERM")
 
 
 class StopRequest:
-    """Turns the first SIGINT or SIGTERM into a wish that the loop looks at; a second Ctrl-C stops at once.
+    """Turns the first SIGINT or SIGTERM into a request that the loop checks; a second Ctrl-C stops at once.
 
-    Outside the main thread Python allows no handlers: there it never asks to stop.
+    Python allows no handlers outside the main thread: there it never requests a stop.
 
     Example:
         >>> import os
@@ -49,14 +49,14 @@ class StopRequest:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the shape of a handler
+    def _ask(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the interface of a handler
         if self.received is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.received = signal.Signals(number).name
 
 
 def run_loggers(settings: FitSettings, folder: RunFolder | None, checkpoint: Checkpoint | None) -> list[Logger]:
-    """Build the logs of a run that begins, or goes on from a checkpoint."""
+    """Build the logs of a run that starts, or resumes from a checkpoint."""
     try:
         return make_loggers(settings.loggers, folder.path if folder else None, checkpoint.step if checkpoint else 0)
     except OSError as error:
@@ -64,13 +64,13 @@ def run_loggers(settings: FitSettings, folder: RunFolder | None, checkpoint: Che
 
 
 class Loop:
-    """The steps of a run, with what is written and said between them.
+    """The steps of a run, with the checkpoints and logs between them.
 
     Args:
         trainer: Does the steps.
         folder: Where checkpoints go; None to keep none.
         settings: The settings.
-        loggers: Told the numbers of each step.
+        loggers: Receive the numbers of each step.
         on_step: Called with the numbers of each step.
     """
 
@@ -88,7 +88,7 @@ class Loop:
         self.history: list[Record] = []
 
     def do(self, checkpoint: Checkpoint | None) -> list[Record]:
-        """Do the steps that are left."""
+        """Do the remaining steps."""
         status = "failed"
         try:
             if checkpoint is not None:
@@ -105,7 +105,7 @@ class Loop:
             raise RankLost(f"rank {self.ranks.own} has lost the connection to another rank{kept}") from error
         finally:
             for logger in self.loggers:
-                with suppress(OSError):  # a full disk has been told of already
+                with suppress(OSError):  # a full disk has already been reported
                     logger.finalize(status)
         return self.history
 
@@ -125,7 +125,7 @@ class Loop:
                 raise _interrupted(received, done, steps, self.folder)
 
     def _read(self, stop: StopRequest) -> str | None:
-        """Read the numbers of the steps since the last time; give the signal that has come, to whichever rank."""
+        """Read the numbers of the steps since the last call; return the signal that any rank has received."""
         diverged = None
         for record in self.trainer.records():
             try:
@@ -169,5 +169,5 @@ def _no_logs(error: OSError, folder: RunFolder | None) -> CheckpointError:
 
 def _interrupted(signal: str, done: int, steps: int, folder: RunFolder | None) -> Interrupted:
     cause = "Ctrl-C" if signal == "SIGINT" else signal
-    kept = f"saved in {folder.path}, resume to go on" if folder else "nothing was kept, for there is no run_dir"
+    kept = f"saved in {folder.path}, resume to continue" if folder else "nothing was kept, because there is no run_dir"
     return Interrupted(f"stopped by {cause} after step {done} of {steps}; {kept}", signal)

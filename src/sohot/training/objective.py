@@ -21,13 +21,13 @@ class Objective(nn.Module):
 
     with ℓ the mean cross-entropy over the rows of both domains and g the alignment of `sohot.ScatterAlignment`, whose
     class weights ζ and feature scale live in this module. Everything is computed in float32 or better, also under mixed
-    precision: the powers of high orders leave the range of half precision.
+    precision: high-order powers exceed the range of half precision.
 
     Args:
         method: What to align.
         num_classes: Number of classes.
         settings: σ1, σ2, α1, α2, estimator, feature scale and the weight of the target.
-        start: Holds weights at where they started, for `TrainingStep`; it lives here to be saved with ζ.
+        start: Holds weights near their initial values, for `TrainingStep`; it lives here to be saved with ζ.
 
     Example:
         >>> from collections import namedtuple
@@ -36,7 +36,7 @@ class Objective(nn.Module):
         >>> objective = Objective(settings.resolved_method(), 2, settings)
         >>> x, y = torch.randn(4, 3), torch.tensor([0, 1, 0, 1])
         >>> losses = objective(Out(x, x, torch.zeros(4, 2), torch.zeros(4, 2), None), y, y)
-        >>> round(losses["loss"].item(), 4)  # log 2: the domains are the same, so nothing is left to align
+        >>> round(losses["loss"].item(), 4)  # log 2: the domains are the same, so there is nothing to align
         0.6931
     """  # noqa: D415
 
@@ -60,18 +60,18 @@ class Objective(nn.Module):
 
         Args:
             output: Features and logits of the model.
-            source_labels: Classes of the source rows, None if the model was given no source.
-            target_labels: Classes of the target rows, None if the model was given no target.
+            source_labels: Classes of the source rows, None if the model got no source.
+            target_labels: Classes of the target rows, None if the model got no target.
             head_penalty: The penalty on the classifier's weights.
 
         Returns:
             "loss", the sum of "cross_entropy", "head_penalty" and "alignment"; "cross_entropy_source" and
             "cross_entropy_target", the means of the domains; the parts of the alignment ("means", "order2", …,
-            "weight_penalty"), unless the batch shows one domain alone. Only "loss" carries a gradient.
+            "weight_penalty"), unless the batch shows only one domain. Only "loss" carries a gradient.
         """
         logits = output.target_logits if output.source_logits is None else output.source_logits
         if logits is None:
-            raise ValueError("output holds the logits of neither domain")
+            raise ValueError("output has no logits of either domain")
         with torch.autocast(logits.device.type, enabled=False):
             total, parts = self._cross_entropy(output, source_labels, target_labels)
             if head_penalty is not None:
@@ -87,7 +87,7 @@ class Objective(nn.Module):
         return {"loss": total, **{name: part.detach() for name, part in parts.items()}}
 
     def learned_weights(self) -> dict[str, list[float]] | None:
-        """Give the learned class weights by term ("means", "order2", …), one number a class; None where there are none.
+        """Return learned class weights by term ("means", "order2", …), one number per class; None if there is none.
 
         >>> settings = FitSettings(method="so+zeta")
         >>> Objective(settings.resolved_method(), 2, settings).learned_weights()
@@ -120,5 +120,5 @@ class Objective(nn.Module):
 
 
 def full_precision(x: Tensor) -> Tensor:
-    """Bring half precision to float32 and leave the rest."""
+    """Convert half precision to float32 and leave the rest."""
     return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -1,4 +1,4 @@
-"""The optimiser: its parameter groups, their learning rate in each step, and its state to store."""
+"""The optimiser: its parameter groups, their learning rates by step, and its state for checkpoints."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def build_optimizer(model: nn.Module, objective: nn.Module, settings: FitSetting
 
     The groups are those of the model ("tail", "head") and "zeta", each with its own learning rate. Only the tail has
     weight decay here: the classifier's is part of the objective, and class weights are held at 1 by theirs. Weights
-    that are held at where they started are not pulled to zero as well.
+    that are held near their initial values are not pulled to zero as well.
     """
     groups: list[dict[str, Any]] = []
     for group in as_streams(model).parameter_groups(settings.lr, settings.head_factor):
@@ -41,7 +41,7 @@ def set_learning_rate(optimizer: Optimizer, step: int, settings: FitSettings) ->
 
 
 def drop_gradients_of_tail(optimizer: Optimizer) -> None:
-    """Forget the gradients below the classifier, so that no momentum gathers while they stand still."""
+    """Clear the gradients below the classifier, so that no momentum builds up while it is frozen."""
     for group in optimizer.param_groups:
         if group.get("name") == "tail":
             for parameter in group["params"]:
@@ -63,18 +63,18 @@ def flatten_optimizer(optimizer: Optimizer) -> tuple[dict[str, Tensor], dict[str
 
 
 def restore_optimizer(optimizer: Optimizer, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
-    """Give an optimiser the state that `flatten_optimizer` took from one like it."""
+    """Load the state that `flatten_optimizer` took from a similar optimiser."""
     state: dict[int, dict[str, Any]] = {}
     for index, entries in plain["values"].items():
         state.setdefault(int(index), {}).update(entries)
     for key, tensor in tensors.items():
         index, name = key.split(".", 1)
-        # A copy of its own: the tensors read from one file lie at odd addresses of one block.
+        # Copied, because tensors read from one file lie at odd addresses of one block.
         state.setdefault(int(index), {})[name] = tensor.clone()
     groups = [{name: _as_before(value) for name, value in group.items()} for group in plain["groups"]]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
 def _as_before(value: Any) -> Any:
-    """JSON turns pairs (the betas of Adam) into lists; but the list of parameter numbers was one."""
+    """Turn lists from JSON back into pairs (the betas of Adam), except the list of parameter numbers."""
     return tuple(value) if isinstance(value, list) and any(isinstance(item, float) for item in value) else value

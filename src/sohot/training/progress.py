@@ -3,7 +3,7 @@
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # training without a terminal, on a machine that only computes, needs no rich
+if TYPE_CHECKING:  # training without a terminal does not need rich
     from rich.console import Console
 
 _PARTS = ("cross_entropy", "head_penalty", "means", "weight_penalty")
@@ -12,8 +12,8 @@ _PARTS = ("cross_entropy", "head_penalty", "means", "weight_penalty")
 class RichProgress:
     """Shows a training run; give it to `fit` as `on_step`.
 
-    On a terminal there is one live line, elsewhere a plain line at every tenth of the run. Everything goes to standard
-    error, standard output stays free for results.
+    On a terminal it shows one live line, elsewhere a plain line at every tenth of the run. Everything goes to standard
+    error; standard output stays free for results.
 
     Args:
         steps: Number of steps in the run.
@@ -67,7 +67,7 @@ class RichProgress:
         """Show the numbers of a step."""
         step = int(record["step"])
         if self.console.is_terminal:
-            if not self._progress.tasks[0].completed:  # a resumed run: the steps done before say nothing of the speed
+            if not self._progress.tasks[0].completed:  # a resumed run: earlier steps say nothing about the speed
                 self._progress.reset(self._task, completed=step - 1)
             self._progress.update(self._task, completed=step, description=describe(record))
         elif step * 10 >= self._next_line * self.steps:
@@ -78,13 +78,13 @@ class RichProgress:
 
 
 def describe(record: dict[str, float]) -> str:
-    """Say the numbers of a step in one line.
+    """Describe the numbers of a step in one line.
 
     >>> describe({"loss": 0.75, "cross_entropy": 0.5, "means": 0.05, "order2": 0.2, "accuracy_source": 0.9})
     'loss 0.75 = cross-entropy 0.5 + means 0.05 + order 2 0.2, accuracy source 90.0 %'
     """
     orders = [name for name in record if name.startswith("order")]
-    whole = [] if orders else ["alignment"]  # losses of other papers are of one piece
+    whole = [] if orders else ["alignment"]  # losses of other methods have one part
     shown = [name for name in (*_PARTS[:3], *orders, *whole, _PARTS[3]) if record.get(name)]
     parts = " + ".join(f"{_title(name)} {record[name]:.3g}" for name in shown)
     accuracies = [

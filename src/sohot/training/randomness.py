@@ -13,7 +13,7 @@ import torch
 
 @contextmanager
 def reproducible(seed: int, device_type: str) -> Iterator[None]:
-    """Seed Python, numpy and torch inside, choose deterministic kernels, and leave everything as it was after."""
+    """Seed Python, numpy and torch inside, choose deterministic kernels, and restore everything afterwards."""
     before = random_state()
     seed_all(seed)
     deterministic, warn_only = (
@@ -28,7 +28,7 @@ def reproducible(seed: int, device_type: str) -> Iterator[None]:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
             torch.use_deterministic_algorithms(True, warn_only=True)
             torch.backends.cudnn.benchmark = False
-            memory.fill_uninitialized_memory = False  # a kernel for each tensor, to find other bugs
+            memory.fill_uninitialized_memory = False  # it costs a kernel per tensor, and only helps find other bugs
         yield
     finally:
         memory.fill_uninitialized_memory = filled
@@ -38,7 +38,7 @@ def reproducible(seed: int, device_type: str) -> Iterator[None]:
 
 
 def step_seed(seed: int, rank: int, step: int) -> int:
-    """Give the seed of a step of one of several ranks: each draws its own numbers, whenever the run was resumed.
+    """Return the seed of one rank's step: each rank draws its own numbers, whenever the run was resumed.
 
     >>> step_seed(0, 0, 7) == step_seed(0, 1, 7)
     False
@@ -48,7 +48,7 @@ def step_seed(seed: int, rank: int, step: int) -> int:
 
 
 def seed_all(seed: int, gpu: bool = True) -> None:
-    """Seed Python, numpy and torch; a GPU only where asked."""
+    """Seed Python, numpy and torch; a GPU only if `gpu` is true."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
     if gpu:
@@ -58,7 +58,7 @@ def seed_all(seed: int, gpu: bool = True) -> None:
 
 
 def random_state() -> dict[str, Any]:
-    """Return the state of all generators as it fits into JSON."""
+    """Return the state of all generators as JSON values."""
     version, words, gauss = random.getstate()
     numpy_state: dict[str, Any] = np.random.get_state(legacy=False)
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
@@ -74,7 +74,7 @@ def random_state() -> dict[str, Any]:
 
 
 def restore_random_state(state: dict[str, Any]) -> None:
-    """Bring all generators to a state that `random_state` gave.
+    """Restore all generators to a state from `random_state`.
 
     >>> before = random_state()
     >>> first = torch.rand(1)

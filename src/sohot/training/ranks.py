@@ -22,7 +22,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Ranks:
-    """How many processes train together, and which of them this one is.
+    """How many processes train together, and which one this is.
 
     Attributes:
         count: Number of processes over all machines.
@@ -38,7 +38,7 @@ class Ranks:
 
     @classmethod
     def here(cls) -> "Ranks":
-        """Read what `torchrun`, or `sohot fit --devices`, has told this process; one rank if nobody has.
+        """Read the ranks set by `torchrun` or `sohot fit --devices`; one rank if there are none.
 
         >>> Ranks.here()
         Ranks(count=1, own=0, local_count=1, local=0)
@@ -59,7 +59,7 @@ class Ranks:
         return self.count > 1
 
     def shares(self, rows: int) -> list[int]:
-        """Divide rows: how many each rank has, in their order; the numbers differ by at most one.
+        """Divide rows: how many each rank gets, in rank order; the numbers differ by at most one.
 
         >>> Ranks(count=3).shares(7)
         [2, 2, 3]
@@ -68,9 +68,9 @@ class Ranks:
         return [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
     def share(self, rows: Tensor) -> Tensor:
-        """Give this rank's rows of a batch.
+        """Return this rank's rows of a batch.
 
-        A rank without any gets the batch's first row, so that its layers run (batch normalisation and the exchange of
+        A rank without rows gets the batch's first row, so that its layers run (batch normalisation and the exchange of
         gradients wait for every rank); `gather` leaves that row out.
 
         >>> Ranks(count=2, own=1).share(torch.arange(5))
@@ -81,7 +81,7 @@ class Ranks:
         return rows[start : start + sizes[self.own]] if sizes[self.own] else rows[:1]
 
     def from_first(self, make: Callable[[], Value]) -> Value:
-        """Let the first rank make a value and give it to every rank."""
+        """Let the first rank compute a value and send it to every rank."""
         if not self.several:
             return make()
         box: list[Any] = [make() if self.first else None]
@@ -90,7 +90,7 @@ class Ranks:
         return result
 
     def highest(self, values: Sequence[int], device: torch.device) -> list[int]:
-        """Give the largest of each value over all ranks, so that all of them decide the same."""
+        """Return the largest of each value over all ranks, so that all of them decide the same."""
         if not self.several:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.int64, device=device)
@@ -115,7 +115,7 @@ class Ranks:
         return gathered
 
     def mean(self, value: Tensor, weight: int) -> Tensor:
-        """Average a number over all ranks, weighed by how many rows each has seen."""
+        """Average a number over all ranks, weighted by how many rows each has seen."""
         if not self.several:
             return value
         pair = torch.stack([value.detach().double() * weight, torch.full_like(value, weight, dtype=torch.float64)])
@@ -130,7 +130,7 @@ class _Gather(torch.autograd.Function):
     def forward(ctx: Any, own: Tensor, ranks: Ranks, rows: int) -> Tensor:
         sizes = ranks.shares(rows)
         ctx.ranks, ctx.sizes, ctx.shape = ranks, sizes, own.shape
-        padded = own.new_zeros(max(sizes), *own.shape[1:])  # collectives want equal blocks
+        padded = own.new_zeros(max(sizes), *own.shape[1:])  # collectives need equal blocks
         padded[: sizes[ranks.own]] = own[: sizes[ranks.own]]
         blocks = [torch.empty_like(padded) for _ in sizes]
         dist.all_gather(blocks, padded)
@@ -142,31 +142,31 @@ class _Gather(torch.autograd.Function):
         own = ctx.sizes[ctx.ranks.own]
         start = sum(ctx.sizes[: ctx.ranks.own])
         back = gradient.new_zeros(ctx.shape)
-        # Gradients of parameters are averaged over the ranks. Here each rank has the part of its own rows alone, and
-        # their sum is meant. What does not depend on rows (penalties, class weights) is whole on each rank.
+        # Gradients of parameters are averaged over the ranks. Here each rank has only the part of its own rows, and
+        # their sum is needed. What does not depend on rows (penalties, class weights) is complete on each rank.
         back[:own] = gradient[start : start + own] * ctx.ranks.count
         return back, None, None
 
 
 def lost_connection(error: BaseException | None) -> bool:
-    """Tell whether an error says that another rank is gone."""
+    """Return whether an error means that another rank is gone."""
     known = isinstance(error, (dist.DistError, ConnectionError))
     return known or (isinstance(error, RuntimeError) and ("gloo" in str(error) or "NCCL" in str(error)))
 
 
 SETTLING = 0.5
-"""Seconds for which ranks stand still before they part."""
+"""Seconds that ranks wait before they separate."""
 
 
 @contextmanager
 def parting(device: torch.device | str = "cpu") -> Iterator[None]:
-    """Dissolve the group of ranks at the end of a block that all of them leave: done, stopped, or diverged.
+    """Dissolve the group of ranks at the end of a block that all of them leave: finished, stopped, or diverged.
 
-    A rank that fails alone waits for nobody, and the process that started it ends the rest.
+    A rank that fails alone does not wait, and the process that started it ends the rest.
 
-    Gloo's threads let go of what they have sent only after this thread has been told that it arrived, and need the
-    interpreter for it. If that is ending meanwhile they abort the process, if it waits for them there is a deadlock
-    (github.com/pytorch/pytorch/pull/179291). So they get some time in any case.
+    Gloo's threads release what they have sent only after this thread has learned that it arrived, and they need the
+    interpreter for that. If it is exiting meanwhile, they abort the process; if it waits for them, there is a deadlock
+    (github.com/pytorch/pytorch/pull/179291). So they always get some time.
     """
     together = False
     try:
@@ -179,7 +179,7 @@ def parting(device: torch.device | str = "cpu") -> Iterator[None]:
         ranks = Ranks.here()
         if ranks.several and dist.is_initialized():
             if together:
-                with suppress(RuntimeError):  # whoever is gone by now is done as well
+                with suppress(RuntimeError):  # a rank that is already gone has finished as well
                     ranks.wait(torch.device(device))
             time.sleep(SETTLING)
             if together:
@@ -192,10 +192,10 @@ def make_fabric(settings: FitSettings) -> Fabric:
     wanted = settings.devices * settings.num_nodes
     if wanted > 1 and not ranks.several:
         raise ValueError(
-            f"devices={settings.devices} with num_nodes={settings.num_nodes} needs {wanted} processes: start the "
-            f"script by torchrun --nproc-per-node {settings.devices} (`sohot fit` starts them itself)"
+            f"devices={settings.devices} with num_nodes={settings.num_nodes} needs {wanted} processes: run the "
+            f"script with torchrun --nproc-per-node {settings.devices} (`sohot fit` starts them itself)"
         )
-    # A step may show one domain alone, or a method learn from one: then a stream of its own gets no gradient.
+    # A step may show only one domain, or a method learn from one: then a separate stream gets no gradient.
     several = DDPStrategy(find_unused_parameters=True, broadcast_buffers=False)
     try:
         with _without_notes():
@@ -207,7 +207,7 @@ def make_fabric(settings: FitSettings) -> Fabric:
                 precision=settings.precision,  # type: ignore[arg-type]
             )
             fabric.launch()
-    except Exception as error:  # Fabric has many kinds of them, all of them about these settings
+    except Exception as error:  # Fabric raises many kinds, all about these settings
         on = f" on {ranks.local_count} devices" if ranks.several else ""
         wanted_here = f"device={settings.device!r}{on} with precision={settings.precision!r}"
         raise ValueError(f"{wanted_here} cannot be used here: {' '.join(str(error).split())}") from error
@@ -216,7 +216,7 @@ def make_fabric(settings: FitSettings) -> Fabric:
 
 @contextmanager
 def _without_notes() -> Iterator[None]:
-    """Keep Fabric's own account of precision and processes out of what a run says."""
+    """Keep Fabric's own messages about precision and processes out of a run's output."""
     notes = logging.getLogger("lightning_fabric")
     level = notes.level
     notes.setLevel(logging.WARNING)

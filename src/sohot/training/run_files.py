@@ -1,4 +1,4 @@
-"""Files of a run, without torch: what is there, and what they tell without tensors."""
+"""Files of a run, without torch: which exist, and what they say besides tensors."""
 
 import json
 import os
@@ -12,14 +12,14 @@ from .errors import CorruptCheckpoint, OtherVersion
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder so that its name never stands for half of it."""
+    """Remove a folder atomically, so that its name never refers to half of it."""
     doomed = folder.with_name(f".{folder.name}.{os.getpid()}.old")
     os.replace(folder, doomed)
     shutil.rmtree(doomed, ignore_errors=True)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what a process that was killed while writing has left in a folder."""
+    """Remove what a process killed while writing left in a folder."""
     for pattern in (".*.tmp", ".*.old"):
         for path in folder.glob(pattern):
             if path.is_dir() and not path.is_symlink():
@@ -29,7 +29,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 FORMAT = 1
-"""Number of the format; another one is refused."""
+"""Number of the format; any other is refused."""
 
 _NAME = re.compile(r"step-(\d+)")
 
@@ -47,11 +47,11 @@ def read_description(file: Path) -> dict[str, Any]:
     try:
         description = json.loads(file.read_bytes())
     except FileNotFoundError as error:
-        raise CorruptCheckpoint(f"{file.parent} is not complete: {file.name} is missing") from error
+        raise CorruptCheckpoint(f"{file.parent} is incomplete: {file.name} is missing") from error
     except (OSError, ValueError) as error:
         raise CorruptCheckpoint(f"{file} cannot be read: {error}") from error
     if not isinstance(description, dict) or "format" not in description:
-        raise CorruptCheckpoint(f"{file} is damaged: it does not tell its format")
+        raise CorruptCheckpoint(f"{file} is damaged: it does not state its format")
     if description["format"] != FORMAT:
         version = description.get("versions", {}).get("sohot", "unknown")
         raise OtherVersion(
@@ -62,7 +62,7 @@ def read_description(file: Path) -> dict[str, Any]:
 
 
 def differences(before: Any, now: Any, name: str) -> Iterator[str]:
-    """Name what differs between two values of the kind JSON holds.
+    """Name the differences between two JSON values.
 
     >>> list(differences({"lr": 0.1, "steps": 5}, {"lr": 0.2, "steps": 5}, "settings"))
     ['settings.lr was 0.1, is 0.2']

@@ -1,4 +1,4 @@
-"""A run's folder: what was asked for, its checkpoints and its logs; and whether a resumed run is the same run."""
+"""A run's folder: its settings, checkpoints and logs; and whether a resumed run is the same run."""
 
 import json
 import platform
@@ -21,10 +21,10 @@ class RunFolder:
     """The folder of one run: `run.json`, `checkpoints/`, `log.csv` and the folders of other loggers.
 
     Args:
-        path: The folder; made if it is not there.
-        identity: What makes the run this one, by "settings", "data", "model" and "config"; as it fits into JSON.
-        resume: Go on with the run in the folder, if there is one.
-        keep: How many checkpoints stay.
+        path: The folder; created if it does not exist.
+        identity: What identifies the run, by "settings", "data", "model" and "config"; as JSON values.
+        resume: Resume the run in the folder, if there is one.
+        keep: How many checkpoints to keep.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, Any], *, resume: bool, keep: int) -> None:
@@ -40,7 +40,7 @@ class RunFolder:
         return self.path / "checkpoints"
 
     def open(self) -> Checkpoint | None:
-        """Make or check the folder; give the checkpoint to go on from, None for the start."""
+        """Create or check the folder; return the checkpoint to resume from, None for the start."""
         file = self.path / "run.json"
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -53,11 +53,11 @@ class RunFolder:
         except FileExistsError as error:
             raise ValueError(f"run_dir {self.path} is a file, not a folder") from error
         except BlockingIOError as error:
-            raise ChangedRun(f"run_dir {self.path} is in use by another process that trains in it") from error
+            raise ChangedRun(f"run_dir {self.path} is in use by another training process") from error
         except OSError as error:
             raise CheckpointError(f"run_dir {self.path} cannot be written: {error.strerror or error}") from error
         if not self._resume:
-            raise ChangedRun(f"run_dir {self.path} already holds a run: resume it, or give another folder")
+            raise ChangedRun(f"run_dir {self.path} already contains a run: resume it, or choose another folder")
         require_same(file, {part: self._identity.get(part) for part in _COMPARED}, f"run_dir {self.path}")
         return latest_checkpoint(self.checkpoints)
 
@@ -73,27 +73,27 @@ class RunFolder:
     def last_good(self) -> str:
         """Say where the newest checkpoint is."""
         newest = next(iter(checkpoint_folders(self.checkpoints)), None)
-        return f"the last good checkpoint is {newest}" if newest else f"no checkpoint was written yet in {self.path}"
+        return f"the last good checkpoint is {newest}" if newest else f"no checkpoint was written to {self.path} yet"
 
 
 def require_same(file: Path, identity: Mapping[str, Any], folder: str) -> None:
-    """Refuse to resume a run that was another one.
+    """Refuse to resume a different run.
 
     Args:
         file: The description of the run in the folder.
         identity: The parts of the description to compare, as they are now.
-        folder: How the message calls the folder.
+        folder: What the message calls the folder.
 
     Raises:
-        ChangedRun: Something has changed; the sentence says what.
+        ChangedRun: Something has changed; the message says what.
     """
     stored, now = read_description(file), json.loads(json.dumps(identity))
     if changes := [change for part, value in now.items() for change in differences(stored.get(part), value, part)]:
-        raise ChangedRun(f"{folder} holds another run, so it cannot be resumed; changed: {'; '.join(changes)}")
+        raise ChangedRun(f"{folder} contains a different run, so it cannot be resumed; changed: {'; '.join(changes)}")
 
 
 def load_run(run_dir: str | Path) -> Checkpoint:
-    """Load the newest whole checkpoint of a run: the trained weights are `tensors["model"]`.
+    """Load the newest complete checkpoint of a run: the trained weights are `tensors["model"]`.
 
     Args:
         run_dir: The run's folder.
@@ -103,11 +103,11 @@ def load_run(run_dir: str | Path) -> Checkpoint:
     """
     path = Path(run_dir)
     if not (path / "run.json").is_file():
-        raise FileNotFoundError(f"{path} is not the folder of a run: it has no run.json")
+        raise FileNotFoundError(f"{path} is not a run folder: it has no run.json")
     read_description(path / "run.json")
     checkpoint = latest_checkpoint(path / "checkpoints")
     if checkpoint is None:
-        raise CheckpointError(f"{path} holds a run that has not written a checkpoint yet")
+        raise CheckpointError(f"{path} contains a run that has not written a checkpoint yet")
     return checkpoint
 
 

@@ -1,4 +1,4 @@
-"""One training step's forward pass: the model, its objective, and what is reported of them."""
+"""One training step's forward pass: the model, its objective, and what they report."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from .streams import Output, as_streams, tail_of
 
 
 class _Output(NamedTuple):
-    """An output put together anew: from rows that went through another stream, or from those of all ranks."""
+    """A reassembled output: from rows that went through another stream, or from those of all ranks."""
 
     source_features: Tensor | None
     target_features: Tensor | None
@@ -22,10 +22,10 @@ class _Output(NamedTuple):
 
 
 class TrainingStep(nn.Module):
-    """Gives the losses of a batch as a dict; a module so that devices and precision wrap the whole of it.
+    """Returns the losses of a batch as a dict; a module, so that devices and precision wrap all of it.
 
-    At test time the target stream works alone. So where a method learns from the source alone (`s`), the source rows go
-    through the target stream: it is the one that has to learn.
+    At test time the target stream works alone. So if a method learns only from the source (`s`), the source rows go
+    through the target stream: it is the one that must learn.
 
     Args:
         model: The two streams.
@@ -44,7 +44,7 @@ class TrainingStep(nn.Module):
         self.head_decay = settings.head_decay
         self.coupling = settings.coupling
         self.from_trunk = settings.from_trunk
-        self._tail = tail_of(model)  # in a tuple: they belong to the model and are not registered again
+        self._tail = tail_of(model)  # in a tuple, so that parameters of the model are not registered again
 
     def forward(
         self,
@@ -59,7 +59,7 @@ class TrainingStep(nn.Module):
         losses: the same on every rank.
         """
         if source is None and target is None:
-            raise ValueError("batches gave a step without rows of either domain")
+            raise ValueError("batches returned a step without rows of either domain")
         streams = as_streams(self.model)
         output: Output
         if not self.objective.method.uses_target:
@@ -77,7 +77,7 @@ class TrainingStep(nn.Module):
         return losses | _report(output, source_labels, target_labels)
 
     def _gather(self, output: Output, source_labels: Tensor | None, target_labels: Tensor | None) -> Output:
-        """Put the rows of all ranks together."""
+        """Join the rows of all ranks."""
         labels = source_labels, target_labels
         own = [0 if of is None else self.ranks.shares(len(of))[self.ranks.own] for of in labels]
 
@@ -103,7 +103,7 @@ def _device_type(*inputs: Tensor | None) -> str:
 
 @torch.no_grad()
 def _report(output: Output, source_labels: Tensor | None, target_labels: Tensor | None) -> Losses:
-    """Accuracy on the rows of this batch, and the share of features the norm bound has clipped."""
+    """Accuracy on the rows of this batch, and the share of features clipped by the norm bound."""
     report: Losses = {}
     given = ("source", output.source_logits, source_labels), ("target", output.target_logits, target_labels)
     for domain, logits, labels in given:

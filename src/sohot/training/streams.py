@@ -1,4 +1,4 @@
-"""What training asks of a model. `sohot.networks.TwoStreams` answers it; so may one's own."""
+"""What training requires of a model. `sohot.networks.TwoStreams` provides it; so can your own."""
 
 from typing import Any, Protocol, cast
 
@@ -29,7 +29,7 @@ class Streams(Protocol):
         """Run both streams; with `from_trunk` the inputs are outputs of the frozen trunk."""
 
     def parameter_groups(self, lr: float, head_factor: float = 10.0) -> list[dict[str, Any]]:
-        """Give the parameters to train, in named groups with a learning rate each."""
+        """Return the parameters to train, in named groups, each with a learning rate."""
 
     def head_penalty(self, weight_decay: float, coupling: float) -> Tensor:
         """λ‖W‖², for two classifiers with β'‖W − W*‖²."""
@@ -45,7 +45,7 @@ def as_streams(model: nn.Module) -> Streams:
 
 
 def require_one_input(model: nn.Module, from_trunk: bool) -> None:
-    """Require that source rows can go through the target stream, as learning from the source alone needs."""
+    """Require that source rows can go through the target stream, as learning only from the source needs."""
     specs = getattr(model, "inputs", None)
     if isinstance(specs, dict) and specs.get("source") != specs.get("target"):
         raise ValueError("the method 's' trains the target stream on source images, but the streams take other images")
@@ -57,7 +57,7 @@ def require_one_input(model: nn.Module, from_trunk: bool) -> None:
 
 
 def tail_of(model: nn.Module) -> tuple[nn.Parameter, ...]:
-    """Give the parameters that are fine-tuned below the classifier."""
+    """Return the parameters that are fine-tuned below the classifier."""
     groups = as_streams(model).parameter_groups(1.0)
     return tuple(
         parameter

@@ -27,11 +27,11 @@ Record = dict[str, float]
 Read = list[tuple[Any, Shown | None]]
 
 READ_EVERY = 20
-"""Steps after which the numbers of a GPU are read: reading them after each would let it wait for the next."""
+"""Steps between reads of a GPU's numbers: reading after each step would stall the GPU."""
 
 
 class Trainer:
-    """Trains a model step by step, and gives or takes its whole state.
+    """Trains a model step by step, and saves or restores its whole state.
 
     Args:
         fabric: Device and precision.
@@ -71,7 +71,7 @@ class Trainer:
         self._since = time.perf_counter()
 
     def step(self, step: int) -> None:
-        """Do one step; `records` gives its numbers."""
+        """Do one step; `records` returns its numbers."""
         if not self._waiting:
             self._since = time.perf_counter()
         if self.ranks.several and self.fabric.device.type == "cuda":
@@ -114,7 +114,7 @@ class Trainer:
         seed, device = self.settings.seed, self.fabric.device
         shown = list(zip(self.domains, self.batches.batch(step), strict=True))
         if self.ranks.several:
-            seed_all(step_seed(seed, 0, step), gpu=False)  # what is drawn for the whole batch, every rank draws alike
+            seed_all(step_seed(seed, 0, step), gpu=False)  # every rank draws the same for the whole batch
         drawn = [None if domain is None else domain.draw(rows) for domain, rows in shown]
         if self.ranks.several:
             seed_all(step_seed(seed, self.ranks.own, step), gpu=False)
@@ -137,27 +137,27 @@ class Trainer:
             if not (self.settings.compile and not_compiled(error) and stop_compiling(self.model)):
                 raise
             reason = " ".join(str(error).split())[:200]
-            warnings.warn(f"compile: the streams cannot be compiled ({reason}), so it goes on without", stacklevel=2)
+            warnings.warn(f"compile: the streams cannot be compiled ({reason}), continuing without", stacklevel=2)
             losses = self._forward(*batch)
         return losses
 
     def close(self) -> None:
-        """End what works beside the training."""
+        """Stop the background work."""
         self._ahead.close()
 
     def require_convergence(self, record: Record) -> None:
-        """Raise `Diverged` if the loss of a step is no number, or far above the first one."""
+        """Raise `Diverged` if the loss of a step is not a number, or far above the first one."""
         self._require_convergence(int(record["step"]) - 1, record["loss"])
 
     def _require_convergence(self, step: int, loss: float) -> None:
         if self.first_loss is None and math.isfinite(loss):
             self.first_loss = loss
         limit = self.settings.divergence_factor * max(self.first_loss or 0.0, 1.0)
-        if not loss <= limit:  # also where it is NaN
+        if not loss <= limit:  # also true for NaN
             raise self._diverged(f"the loss is {loss:.4g} at step {step + 1}")
 
     def require_finite_weights(self, step: int) -> None:
-        """Raise `Diverged` if an update has left a weight that is no finite number: such a state is never saved."""
+        """Raise `Diverged` if an update has made a weight non-finite: such a state is never saved."""
         trained = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         if not all(bool(torch.isfinite(parameter.detach()).all()) for parameter in trained):
             raise self._diverged(f"weights are not finite after step {step}")
@@ -174,7 +174,7 @@ class Trainer:
         return Diverged(f"training diverged: {what}{began}; {advice}, or set clip_norm")
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
-        """Return everything a run needs to go on exactly: tensors by file and name, and plain values."""
+        """Return everything a run needs to resume exactly: tensors by file and name, and plain values."""
         optimizer_tensors, optimizer_values = flatten_optimizer(self.optimizer)
         tensors = {
             "model": self.model.state_dict(),
@@ -190,7 +190,7 @@ class Trainer:
         return tensors, plain
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Take the state of a checkpoint."""
+        """Load the state of a checkpoint."""
         tensors, plain = checkpoint.tensors, checkpoint.description
         try:
             self.model.load_state_dict(tensors["model"])
@@ -207,11 +207,11 @@ class Trainer:
 
 @contextmanager
 def compiled(model: nn.Module, wanted: bool, device: torch.device) -> Iterator[None]:
-    """Let a model's forward pass be compiled inside. It stays the same object, and its tensors keep their names."""
+    """Compile a model's forward pass inside the block. It stays the same object, and its tensors keep their names."""
     if wanted and (reason := _no_compiler(device)) is None:
         model.compile(dynamic=None)
     elif wanted:
-        warnings.warn(f"compile: no compiler works here ({reason}), so training goes on without it", stacklevel=2)
+        warnings.warn(f"compile: no compiler works here ({reason}), continuing without", stacklevel=2)
     try:
         yield
     finally:
@@ -219,27 +219,27 @@ def compiled(model: nn.Module, wanted: bool, device: torch.device) -> Iterator[N
 
 
 def stop_compiling(model: nn.Module) -> bool:
-    """Go on without the compiler; tell whether it was in use."""
+    """Stop using the compiler; return whether it was in use."""
     was = getattr(model, "_compiled_call_impl", None) is not None
     model._compiled_call_impl = None
     return was
 
 
 def not_compiled(error: BaseException) -> bool:
-    """Tell whether an error is about compiling."""
+    """Return whether an error is about compiling."""
     from torch._dynamo.exc import TorchDynamoException  # slow to import
 
     return isinstance(error, TorchDynamoException)
 
 
 def _no_compiler(device: torch.device) -> str | None:
-    """Compile a line: say why that fails, None if it works."""
+    """Compile one line; return why that fails, None if it works."""
 
     def line(x: Tensor) -> Tensor:
         return x.sin() + 1
 
     try:
         torch.compile(line)(torch.ones(2, device=device))
-    except Exception as error:  # a missing C++ compiler or Triton has many faces
+    except Exception as error:  # a missing C++ compiler or Triton raises many kinds of error
         return " ".join(str(error).split())[:200] or type(error).__name__
     return None

@@ -1,4 +1,4 @@
-"""`fit`: train two streams by a method, with checkpoints, logs, and a clear end whatever happens."""
+"""`fit`: train two streams by a method, with checkpoints, logs, and a clear ending in every case."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ from .trainer import Record, Trainer, compiled
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a finished run leaves.
+    """The result of a finished run.
 
     Attributes:
         model: The trained model, the one given to `fit`, in evaluation mode.
@@ -34,7 +34,7 @@ class FitResult:
         steps: Number of steps done in all.
         history: The record of each step done by this call.
         seconds: Time this call took.
-        resumed_from: The step this call went on from, None if it began at the start.
+        resumed_from: The step this call resumed from, None if it started from scratch.
     """
 
     model: nn.Module
@@ -61,8 +61,8 @@ def fit(
 ) -> FitResult:
     """Train a model.
 
-    In processes started by `torchrun` each calls it with the same arguments; they share the rows of every batch and all
-    end with the same model. The first of them writes and calls `on_step`.
+    Processes started by `torchrun` all call it with the same arguments; they share the rows of every batch and all end
+    with the same model. The first of them writes and calls `on_step`.
 
     Args:
         model: Two streams such as `sohot.networks.TwoStreams`; trained in place.
@@ -73,20 +73,20 @@ def fit(
         settings: The settings; None for the defaults.
         batches: Rows of each step; None for the whole training set at once.
         run_dir: Folder for checkpoints and logs; None to keep nothing.
-        resume: Go on with the run in `run_dir`, if there is one. On a CPU the final weights are bit by bit those of a
-            run that was never stopped.
-        config: More that must not change between a run and its resumption (backbone, folders, …), as it fits into JSON.
+        resume: Resume the run in `run_dir`, if there is one. On a CPU the final weights are bit for bit those of a run
+            that was never stopped.
+        config: More that must not change between a run and its resumption (backbone, folders, …), as JSON values.
         on_step: Called after each step with its record.
 
     Returns:
         The trained model, its objective and the history.
 
     Raises:
-        Diverged: The loss is no number, or far above its first value.
+        Diverged: The loss is not a number, or is far above its first value.
         Interrupted: Ctrl-C or SIGTERM; the state is saved.
-        ChangedRun: `run_dir` holds another run.
+        ChangedRun: `run_dir` contains a different run.
         CheckpointError: A checkpoint cannot be written or read.
-        RankLost: Another of several processes is gone.
+        RankLost: Another training process is gone.
     """
     began = time.perf_counter()
     settings = FitSettings() if settings is None else settings
@@ -99,7 +99,7 @@ def fit(
     if batches is None:
         batches = WholeSet(*(len(domain.inputs) if domain else 0 for domain in (source_domain, target_domain)))
     if resume and run_dir is None:
-        raise ValueError("resume=True needs the run_dir of the run to go on with")
+        raise ValueError("resume=True needs the run_dir of the run to resume")
     folder, checkpoint = None, None
     with ExitStack() as stack:
         fabric = make_fabric(settings)
@@ -129,7 +129,7 @@ def fit(
 
 
 def _open(folder: RunFolder, ranks: Ranks) -> Checkpoint | None:
-    """Let the first rank make or check the folder; give every rank the checkpoint to go on from."""
+    """Let the first rank create or check the folder; give every rank the checkpoint to resume from."""
     checkpoint = folder.open() if ranks.first else None
     newest = ranks.from_first(lambda: None if checkpoint is None else checkpoint.folder.name)
     return checkpoint if ranks.first or newest is None else load_checkpoint(folder.checkpoints / newest)
@@ -143,7 +143,7 @@ def _identity(
     settings: FitSettings,
     config: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Describe what makes a run this one; a resumed run must have the same."""
+    """Describe what identifies a run; a resumed run must have the same."""
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     layout = [[name, list(tensor.shape), name in trained] for name, tensor in model.state_dict().items()]
     return {

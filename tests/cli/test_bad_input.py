@@ -122,7 +122,7 @@ def test_a_loop_of_links_ends(sohot, domains, tmp_path):
     (domains.source / "red" / "again").symlink_to(domains.source, target_is_directory=True)
     ended = fit(sohot, domains, tmp_path / "run", "--json")
     assert ended.json["data"]["source"]["images"] == 18
-    assert "leads back" in ended.json["data"]["left_out"][0]["reason"]
+    assert "links back" in ended.json["data"]["left_out"][0]["reason"]
 
 
 @pytest.mark.parametrize(

@@ -80,5 +80,5 @@ def test_a_batch_of_one_domain_has_nothing_to_align(batch):
 
 
 def test_a_batch_of_no_domain_is_refused(standin):
-    with pytest.raises(ValueError, match="neither domain"):
+    with pytest.raises(ValueError, match="no logits of either domain"):
         build(method="s+t")(standin.Output(None, None, None, None, None), None, None)

@@ -217,7 +217,7 @@ def test_two_runs_do_not_share_a_folder(train, tmp_path):
     def start_another(_):
         train(run_dir=tmp_path, resume=True)
 
-    with pytest.raises(ChangedRun, match="in use by another process"):
+    with pytest.raises(ChangedRun, match="in use by another training process"):
         train(run_dir=tmp_path, on_step=start_another)
     assert train(run_dir=tmp_path, resume=True).steps == 12
 

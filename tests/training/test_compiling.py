@@ -31,7 +31,7 @@ def test_without_a_compiler_training_goes_on_and_says_so(train, same_weights, mo
         raise RuntimeError("No working C++ compiler found")
 
     monkeypatch.setattr(torch, "compile", compile)
-    with pytest.warns(UserWarning, match=r"compile: no compiler works here \(No working C\+\+ compiler found\), continuing"):
+    with pytest.warns(UserWarning, match=r"compile: no compiler works \(No working C\+\+ compiler found\), continuing"):
         result = train(compile=True)
     assert same_weights(result.model, train().model)
 

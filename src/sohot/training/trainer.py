@@ -211,7 +211,7 @@ def compiled(model: nn.Module, wanted: bool, device: torch.device) -> Iterator[N
     if wanted and (reason := _no_compiler(device)) is None:
         model.compile(dynamic=None)
     elif wanted:
-        warnings.warn(f"compile: no compiler works here ({reason}), continuing without", stacklevel=2)
+        warnings.warn(f"compile: no compiler works ({reason}), continuing without", stacklevel=2)
     try:
         yield
     finally:

@@ -42,7 +42,7 @@ def test_a_file_outside_the_root_is_named_in_full() -> None:
 @pytest.mark.parametrize(
     ("labels", "classes", "sentence"),
     [
-        ((0, 1), ("a", "b"), "files and labels must be equally many, got 1 and 2"),
+        ((0, 1), ("a", "b"), "files and labels must match in number, got 1 and 2"),
         ((2,), ("a", "b"), r"labels must lie in 0 … 1, got 2"),
         ((-1,), ("a", "b"), r"labels must lie in 0 … 1, got -1"),
         ((0,), ("a", "a"), "classes must not repeat a name"),

@@ -24,7 +24,7 @@ _Indices = npt.NDArray[np.int64]
 
 @lru_cache(maxsize=8192)
 def _ring(seed: int, owner: str, shuffle: int, length: int) -> _Indices:
-    """Give a permutation that depends on the arguments alone (the raw Philox stream is fixed across versions)."""
+    """Return a permutation that depends only on the arguments (the raw Philox stream is fixed across versions)."""
     key = hashlib.sha256(f"{seed} {owner} {shuffle}".encode()).digest()[:16]
     raw = np.random.Philox(key=int.from_bytes(key, "little")).random_raw(length)
     order = np.argsort(raw, kind="stable").astype(np.int64)
@@ -120,7 +120,7 @@ class BalancedBatches:
         }
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
-        """Give the source rows and the target rows of one step, each in ascending order."""
+        """Return the source rows and the target rows of one step, each in ascending order."""
         if step < 0:
             raise ValueError(f"step must be at least 0, got {step}")
         shown = [self._classes[index] for index in self._class_cycle.taken(step)]

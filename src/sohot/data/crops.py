@@ -176,7 +176,7 @@ def _span(start: float, end: float, side: int, spec: InputSpec) -> tuple[int, in
 def _weights(
     start: Tensor, end: Tensor, side: Tensor, length: int, spec: InputSpec, mirrored: Tensor | None = None
 ) -> Tensor:
-    """Give the weight of each of `length` pixels in each pixel of the result: (crops, size, length)."""
+    """Return the weight of each of `length` pixels in each pixel of the result: (crops, size, length)."""
     column = torch.arange(spec.size, device=start.device)[None]
     if mirrored is not None:
         column = torch.where(mirrored[:, None] > 0, spec.size - 1 - column, column)

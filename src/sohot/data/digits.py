@@ -57,7 +57,7 @@ def font_digits(n_per_class: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def handwritten_digits() -> tuple[Tensor, Tensor]:
-    """Give scikit-learn's 1797 handwritten digits (8 × 8, from the UCI repository) at the size of the printed ones.
+    """Return scikit-learn's 1797 handwritten digits (8 × 8, from the UCI repository) at the size of the printed ones.
 
     Returns:
         Images (1797, 1, 16, 16), float32 in 0 … 1, and their digits (1797,).

@@ -49,7 +49,7 @@ class LabelledImages:
         object.__setattr__(self, "labels", tuple(int(label) for label in self.labels))
         object.__setattr__(self, "classes", tuple(self.classes))
         if len(self.files) != len(self.labels):
-            raise ValueError(f"files and labels must be equally many, got {len(self.files)} and {len(self.labels)}")
+            raise ValueError(f"files and labels must match in number, got {len(self.files)} and {len(self.labels)}")
         for column in ("parts", "groups"):
             object.__setattr__(self, column, tuple(getattr(self, column)))
             if len(getattr(self, column)) not in (0, len(self.files)):

@@ -67,7 +67,7 @@ class DataSet:
         return f"{short.get(source, source)}-{short.get(target, target)}", source, target
 
     def pair(self, shift: str | None, leave_out: bool = False) -> tuple[LabelledImages, LabelledImages]:
-        """Give the source and the target of a shift over their shared classes; see `common_classes`."""
+        """Return the source and the target of a shift over their shared classes; see `common_classes`."""
         _, source, target = self.parse_shift(shift)
         return common_classes(self.domains[source], self.domains[target], leave_out)
 

@@ -126,7 +126,7 @@ def describe(result: DemoResult) -> str:
         result: What `run_demo` returned.
 
     Returns:
-        The table (mean ± standard deviation; the difference to s+t, split by split, with the p-value of a paired
+        The table (mean ± standard deviation; the difference from s+t, split by split, with the p-value of a paired
         t-test), the pictures, and what to try next; several lines, without a trailing newline.
 
     Example:
@@ -135,7 +135,7 @@ def describe(result: DemoResult) -> str:
         From printed to handwritten digits: 3 labels per class, 2 splits, 9 s.
         Accuracy in % on handwritten digits not seen in training:
         <BLANKLINE>
-          method                                       mean ± std   difference to s+t
+          method                                       mean ± std   difference from s+t
           s+t            both, no alignment            81.0 ± 1.0
           so             both, class scatters aligned  85.5 ± 2.5   +4.5 ± 1.5, better in 2 of 2 splits, p 0.205
     """
@@ -148,7 +148,7 @@ def describe(result: DemoResult) -> str:
         "Accuracy in % on handwritten digits not seen in training:",
         "",
         f"  {'method':<{names}}  {'':<{meanings}}  mean ± std"
-        + (f"   difference to {BASELINE}" if BASELINE in methods else ""),
+        + (f"   difference from {BASELINE}" if BASELINE in methods else ""),
     ]
     for name, values in methods.items():
         cells = f"  {name:<{names}}  {labels[name]:<{meanings}}  {values.mean:4.1f} ± {values.std:3.1f}"

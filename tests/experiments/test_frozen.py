@@ -8,11 +8,11 @@ from sohot.data.datasets import open_dataset
 from sohot.data.protocols import few_shot_folds
 from sohot.experiments import frozen as module
 from sohot.experiments.cell_training import draw_split
+from sohot.experiments.cell_trunks import trunks_of
 from sohot.experiments.frozen_settings import frozen_candidates, frozen_space
 from sohot.experiments.grid import read_grid, write_grid
 from sohot.experiments.grid_cells import cells
 from sohot.experiments.grid_run import plan_grid, run_grid
-from sohot.experiments.preparing import trunks_of
 from sohot.heads import FeatureProblem, fit_stack
 from sohot.methods import OTHER_NAMES, HeadSettings
 from sohot.reporting.pages.experiment_page import load_experiment

@@ -13,13 +13,13 @@ from sohot.data.datasets import open_dataset
 from sohot.data.protocols import few_shot_folds, make_split
 from sohot.experiments import run_cell as module
 from sohot.experiments.cell_training import Workplace
+from sohot.experiments.cell_trunks import prepare, shown_sides
 from sohot.experiments.grid_cells import cells
-from sohot.experiments.preparing import prepare, shown_sides
 from sohot.experiments.result import CellResult
 from sohot.experiments.run_cell import run_cell
 from sohot.runs import RunConfig
-from sohot.runs.batching import make_batches
-from sohot.runs.building import build_model
+from sohot.runs.batch_shape import make_batches
+from sohot.runs.run_model import build_model
 from sohot.runs.train_and_test import evaluate_on
 from sohot.runs.trunk_store import trunk_outputs
 from sohot.training import Diverged, fit

@@ -7,7 +7,7 @@ import pytest
 
 from sohot import SoHoTClassifier
 from sohot.methods import METHOD_NAMES, OTHER_NAMES, FitSettings, HeadSettings, method
-from sohot.methods.options import GROUPS, RENAMED, Range, in_groups
+from sohot.methods.options import GROUPS, RENAMED, Allowed, in_groups
 from sohot.methods.records import METHOD_OPTIONS
 from sohot.runs import RunConfig
 
@@ -44,7 +44,7 @@ def test_every_option_has_a_group_a_help_and_a_default_within_its_range(kind: ty
         assert about["help"].endswith(".")
         if declared.default is None:
             assert about["optional"]
-        elif isinstance(about["within"], Range):
+        elif isinstance(about["within"], Allowed):
             about["within"].check(declared.default, declared.name)
 
 

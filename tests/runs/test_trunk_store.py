@@ -10,8 +10,8 @@ from PIL import Image
 
 from sohot.data import LabelledImages, UnreadableImage
 from sohot.runs import trunk_store as room
-from sohot.runs.building import build_model
 from sohot.runs.config import RunConfig
+from sohot.runs.run_model import build_model
 from sohot.training import TensorInputs
 from sohot.training.ranks import Ranks
 

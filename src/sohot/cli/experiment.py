@@ -123,7 +123,7 @@ def experiment(
             "--set",
             metavar="KEY=VALUE",
             help="Setting for all cells: an option of `sohot fit` (with --frozen a field of "
-            "`sohot.heads.HeadSettings`) or a number of the protocol. Repeatable.",
+            "`sohot.methods.HeadSettings`) or a number of the protocol. Repeatable.",
             show_default=False,
         ),
     ] = None,

@@ -17,8 +17,8 @@ from ..experiments.result import Attempt
 from ..experiments.store import Store
 from ..training.errors import Interrupted
 from .exit_codes import FAILED, Terminated
+from .live_progress import watch_grid
 from .output import MOST_LISTED, print_json, print_text, results_only, say
-from .watching import watch_grid
 
 
 def command(context: typer.Context) -> str:

@@ -41,7 +41,7 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     resolved, asked = resolve(config, given)
 
     from ..runs.pipeline import fit_run  # these import torch, so wrong options are reported first
-    from .watching import TerminalWatcher
+    from .live_progress import TerminalWatcher
 
     try:
         with results_only(), bar(resolved.quiet) as progress:

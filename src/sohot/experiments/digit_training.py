@@ -9,8 +9,8 @@ from ..data.digits import SIDE
 from ..methods.registry import method
 from ..methods.settings import FitSettings
 from ..networks.two_streams import TwoStreams
-from ..runs.building import build_model
 from ..runs.config import RunConfig
+from ..runs.run_model import build_model
 from ..training.evaluation import evaluate, predict_logits
 from ..training.inputs import TensorInputs
 from ..training.training_run import FitResult, fit
@@ -30,8 +30,8 @@ _COMMON: dict[str, Any] = {
 }
 
 # Chosen on the development half of the handwritten digits among nine candidates for each method, by
-# benchmarks/demo_selection.py (its tables: demo-selection.md and demo-selection-rivals.md in benchmarks/results). Each
-# method that aligns no scatters has its own best; those that do share one setting, the best on average.
+# benchmarks/demo_selection.py (tables: demo-selection.md, demo-selection-other-methods.md in benchmarks/results). Each
+# method that aligns no scatters has its own best; those that do share one setting, the best on the average of them.
 _OWN: dict[str, dict[str, Any]] = {
     "s": {"lr": 1e-2},
     "t": {"lr": 3e-3},

@@ -22,8 +22,8 @@ from ..runs.trunk_store import TrunkStore
 from ..training.inputs import Inputs, TensorInputs
 from .cell import Cell
 from .cell_training import Workplace, config_of, draw_split
+from .cell_trunks import needed_features, trunks_of
 from .frozen_settings import frozen_candidates, head_settings
-from .preparing import needed_features, trunks_of
 from .result import Attempt, DoneCell, done_cells
 
 _FOLDS = 3  # of few-shot cross-validation with three images per class

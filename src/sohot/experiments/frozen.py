@@ -22,9 +22,9 @@ from ..selection.choice import AllFailed, CandidateScore, FoldScore, choose, tab
 from ..training.evaluation import evaluate
 from .cell import Cell
 from .cell_training import Workplace, draw_split
+from .cell_trunks import trunks_of
 from .engines import Outcome, Work
 from .frozen_settings import frozen_candidates, head_settings
-from .preparing import trunks_of
 from .result import CellResult, ChosenSettings
 from .run_cell import curve_steps
 

@@ -52,7 +52,7 @@ class Grid:
         space: What to choose from with `--select`, by setting: a list of values, or a range such as
             `{"low": 0.01, "high": 1.0, "log": True}`; empty for the usual ones.
         data: Options of the data set.
-        frozen: Settings of `sohot.heads.HeadSettings` for all cells with `--frozen`, instead of `settings`.
+        frozen: Settings of `sohot.methods.HeadSettings` for all cells with `--frozen`, instead of `settings`.
         frozen_space: What to choose from with `--frozen --select`: a list of values by setting; empty for the usual.
 
     Example:

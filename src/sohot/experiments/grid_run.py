@@ -11,11 +11,11 @@ from ..data.datasets import open_dataset
 from ..data.labelled import Progress
 from .cell import TRIALS, Cell
 from .cell_training import Workplace
+from .cell_trunks import prepare
 from .engines import Engine, Outcome, Work
 from .frozen import FrozenEngine
 from .grid import Grid, write_grid
 from .grid_cells import cells
-from .preparing import prepare
 from .result import Attempt
 from .run_cell import run_cell
 from .store import Store

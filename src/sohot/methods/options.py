@@ -39,7 +39,7 @@ def renamed(name: str, known: Iterable[str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Range:
+class Allowed:
     """The values an option may take.
 
     Attributes:
@@ -51,24 +51,24 @@ class Range:
     check: Callable[[Any, str], Any]
 
 
-def at_least(lowest: int) -> Range:
+def at_least(lowest: int) -> Allowed:
     """Return the range of integers from `lowest` up."""
-    return Range(f"an integer of at least {lowest}", lambda value, name: check_count(value, name, lowest))
+    return Allowed(f"an integer of at least {lowest}", lambda value, name: check_count(value, name, lowest))
 
 
-def one_of(*choices: str) -> Range:
+def one_of(*choices: str) -> Allowed:
     """Return a range of names."""
-    return Range(", ".join(choices), lambda value, name: check_choice(value, choices, name))
+    return Allowed(", ".join(choices), lambda value, name: check_choice(value, choices, name))
 
 
-def each_of(choices: tuple[str, ...]) -> Range:
+def each_of(choices: tuple[str, ...]) -> Allowed:
     """Return a range of lists of names."""
 
     def check(values: Any, name: str) -> None:
         for value in values:
             check_choice(value, choices, f"each of {name}")
 
-    return Range(", ".join(choices), check)
+    return Allowed(", ".join(choices), check)
 
 
 def _above_zero(value: Any, name: str) -> None:
@@ -91,17 +91,17 @@ def _switch(value: Any, name: str) -> None:
         raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
-NOT_NEGATIVE = Range("at least 0", _not_negative)
-ABOVE_ZERO = Range("above 0", _above_zero)
-SHARE = Range("0 to 1", _share)
-SWITCH = Range("true or false", _switch)
+NOT_NEGATIVE = Allowed("at least 0", _not_negative)
+ABOVE_ZERO = Allowed("above 0", _above_zero)
+SHARE = Allowed("0 to 1", _share)
+SWITCH = Allowed("true or false", _switch)
 
 
 def option(
     default: Any,
     group: str,
     help: str,
-    within: Range | None = None,
+    within: Allowed | None = None,
     *,
     optional: bool = False,
     shown: str | None = None,
@@ -124,7 +124,7 @@ def option(
     return field(default=default, metadata={**about, "shown": shown, "stored": stored, "decides": decides})
 
 
-def redeclared(of: type, name: str, default: Any, help: str | None = None, within: Range | None = None) -> Any:
+def redeclared(of: type, name: str, default: Any, help: str | None = None, within: Allowed | None = None) -> Any:
     """Redeclare an inherited option with another default and, if given, another help or range."""
     inherited = next(declared for declared in fields(of) if declared.name == name)
     changed = {key: value for key, value in (("help", help), ("within", within)) if value is not None}

@@ -17,7 +17,7 @@ from ..training.errors import CheckpointError
 from ..training.export import export_onnx
 from ..training.run_files import checkpoint_folders
 from ..training.run_folder import load_run
-from .building import rebuild_model
+from .run_model import rebuild_model
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from ..training.errors import ChangedRun
 from ..training.ranks import Ranks, make_fabric
 from ..training.run_folder import require_same
 from .auto import SELECTION, auto_candidates, is_auto, recall_choice
-from .building import describe_model
 from .config import RunConfig
 from .description import CONFIG, DESCRIPTION, REPORT, make_report
 from .launcher import end_with_parent, launch, needs_launch
 from .presets import explain_paper, is_paper, resolve_paper
 from .run_data import RunData, add_test, digest_names, gather, gather_training
+from .run_model import describe_model
 from .selection import asked_options, describe_data, for_both, require_one_device, result_options, select
 from .train_and_test import StepWatcher, train_and_test
 from .trunk_store import TrunkStore, cache_folder

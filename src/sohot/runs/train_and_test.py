@@ -22,10 +22,10 @@ from ..training.evaluation import Evaluation, evaluate, predict_logits
 from ..training.inputs import Inputs
 from ..training.ranks import Ranks, parting
 from ..training.training_run import FitResult, fit
-from .batching import make_batches
-from .building import build_model
+from .batch_shape import make_batches
 from .config import RunConfig
 from .run_data import RunData
+from .run_model import build_model
 from .trunk_store import OFF, SHARED, TrunkStore
 
 StepWatcher = Callable[[dict[str, float]], None]

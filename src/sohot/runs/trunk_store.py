@@ -22,8 +22,8 @@ from ..networks.trunk_cache import cache_trunk, open_cache, output_bytes, trunk_
 from ..networks.two_streams import TwoStreams
 from ..training.inputs import Inputs, TensorInputs
 from ..training.ranks import Ranks
-from .building import OPTIONS, START
 from .config import RunConfig
+from .run_model import OPTIONS, START
 from .trunk_folder import BATCH, RowInputs, TrunkFolder, image_texts
 
 OFF, SHARED = "off", "shared"

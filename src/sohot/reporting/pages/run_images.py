@@ -14,11 +14,11 @@ from ...data.image_batches import iter_batches
 from ...data.labelled import LabelledImages, Progress
 from ...data.readers import read_item
 from ...networks.two_streams import TwoStreams
-from ...runs.building import build_model
 from ...runs.config import RunConfig
 from ...runs.description import CONFIG, read_config
 from ...runs.loaded_run import LoadedRun, open_run
 from ...runs.run_data import RunData, digest_names, gather
+from ...runs.run_model import build_model
 from ...training.errors import TrainingError
 from ...training.evaluation import Evaluation
 from ..figures.features import DomainFeatures, project, write_feature_figures

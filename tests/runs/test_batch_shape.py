@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sohot.data import LabelledImages
-from sohot.runs.batching import LEAST, make_batches, shape_batches
+from sohot.runs.batch_shape import LEAST, make_batches, shape_batches
 from sohot.runs.config import RunConfig
 
 counts = st.tuples(st.integers(1, 40), st.integers(0, 50), st.integers(0, 50)).filter(

@@ -7,7 +7,7 @@ from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
 from ..data.protocols.split import Split
 from ..methods.registry import method
-from ..runs.building import OPTIONS, START, build_model
+from ..runs.run_model import OPTIONS, START, build_model
 from ..runs.trunk_folder import TrunkFolder, fill_folders
 from ..runs.trunk_store import TrunkStore
 from .cell import Cell

@@ -226,7 +226,7 @@ def common_classes(
         )
     if difference and not leave_out:
         raise ClassMismatchError(
-            f"classes in one domain only: {difference}; rename them to match, or leave them out",
+            f"classes in one domain only: {difference}; rename them to match, or ask to leave them out",
             source_only,
             target_only,
         )

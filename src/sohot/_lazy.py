@@ -5,12 +5,14 @@ the same list here. The branch that does so is hidden from type checkers, becaus
 accept any name.
 """
 
-import ast
-import inspect
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+_EXPORT = re.compile(r"^    from \.(\w*) import (\w+) as \2$", re.MULTILINE)  # quicker than a parser
 
 
 def lazy_parts(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -30,11 +32,9 @@ def lazy_parts(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         >>> get("ScatterAlignment"), "ScatterAlignment" in names
         (<class 'sohot.losses.alignment.ScatterAlignment'>, True)
     """
-    tree = ast.parse(inspect.getsource(sys.modules[package]))
-    blocks = [node.body for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    imports = [node for body in blocks for node in body if isinstance(node, ast.ImportFrom)]
-    homes = {name.name: node.module for node in imports for name in node.names}
-    modules = {node.module for node in imports if node.module}
+    source = Path(sys.modules[package].__file__ or "").read_text(encoding="utf-8")
+    homes = {name: module for module, name in _EXPORT.findall(source)}
+    modules = {module for module in homes.values() if module}
 
     def get(name: str) -> Any:
         if name not in homes and name not in modules:

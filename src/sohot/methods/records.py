@@ -197,7 +197,7 @@ def scatter_method(names: list[str], zeta: bool) -> Method:
     weights = ", with a learned weight for each class" if zeta else ""
     return Method(
         "+".join([*names, "zeta"] if zeta else names),
-        f"both, class scatters {'aligned' if orders == (2,) else f'of {named}'}" + (", weighted" if zeta else ""),
+        f"both, {'class scatters aligned' if orders == (2,) else f'scatters of {named}'}" + (" + ζ" if zeta else ""),
         f"trained on both domains, class scatters of {named} aligned{weights}",
         orders=orders,
         scope="class",

@@ -38,14 +38,25 @@ def work(log: Path, cell: Cell) -> dict:
         raise ValueError("this cell cannot be computed")
     if cell.method == "dies":
         os._exit(3)
+    wait_for_both(log)
     time.sleep(0.25)
     note(log, "end", cell)
     return {"split": cell.split, "threads": torch.get_num_threads(), "omp": os.environ["OMP_NUM_THREADS"]}
 
 
+def wait_for_both(log: Path) -> None:
+    """Let no cell end before both machines compute one, for 15 s in all: on a busy machine the second starts late."""
+    while True:
+        lines = attempts(log)
+        nodes = {line["node"] for line in lines if line["method"] == "good"}
+        if len(nodes) == 2 or time.time() > lines[0]["at"] + 15:
+            return
+        time.sleep(0.05)
+
+
 def note(log: Path, what: str, cell: Cell) -> None:
     node = ray.get_runtime_context().get_node_id()
-    line = {"what": what, "key": cell.key, "method": cell.method, "node": node, "pid": os.getpid()}
+    line = {"what": what, "key": cell.key, "method": cell.method, "node": node, "pid": os.getpid(), "at": time.time()}
     with open(log, "a") as stream:  # one short write in append mode: lines of several processes do not mix
         stream.write(json.dumps(line) + "\n")
 

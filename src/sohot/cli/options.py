@@ -18,19 +18,10 @@ ReadThreads = Annotated[int | None, typer.Option("--read-threads", min=0, help="
 _READ = (int, float, bool, str, Path)
 
 
-def option_parameters(kind: type, without: Sequence[str] = ()) -> list[inspect.Parameter]:
-    """Make one parameter for each option of a dataclass; all default to None, which means not given.
-
-    Args:
-        kind: The dataclass.
-        without: Names of options to leave out.
-    """
+def option_parameters(kind: type) -> list[inspect.Parameter]:
+    """Make one parameter of each option of a dataclass; all default to None, which says that it was not given."""
     hints = get_type_hints(kind)
-    return [
-        _parameter(declared, _kind(hints[declared.name]))
-        for declared in in_groups(kind)
-        if declared.name not in without
-    ]
+    return [_parameter(declared, _kind(hints[declared.name])) for declared in in_groups(kind)]
 
 
 def with_parameters(command: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sohot.runs import Prediction, predictions_csv
+from sohot.data.names import printable
+from sohot.runs import Prediction, predictions_csv, read_predictions
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters='\n",=+-@'), min_size=1).filter(
     lambda name: "/" not in name
@@ -23,3 +24,17 @@ def test_names_come_back_and_are_no_formulas(file, label):
     assert not found.startswith(("=", "+", "-", "@"))
     assert not found_label.startswith(("=", "+", "-", "@"))
     assert float(share) == 0.5
+
+
+@given(st.lists(st.tuples(names, names, names), min_size=1, max_size=3), st.booleans())
+def test_what_is_written_is_what_is_read(tmp_path_factory, rows, known):
+    predictions = [
+        Prediction(
+            Path(printable(file)), (printable(label), "other"), (0.75, 0.25), printable(truth) if known else None
+        )
+        for file, label, truth in rows
+        if not (label.startswith("'") or truth.startswith("'"))  # a guarded name looks the same
+    ]
+    file = tmp_path_factory.mktemp("csv") / "predictions.csv"
+    file.write_bytes(predictions_csv(predictions, top=2).encode())
+    assert read_predictions(file) == predictions

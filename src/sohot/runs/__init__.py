@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from .predictions import classify as classify
     from .predictions import find_images as find_images
     from .predictions import predictions_csv as predictions_csv
+    from .predictions import read_predictions as read_predictions
     from .predictions import write_predictions as write_predictions
     from .run_data import RunData as RunData
     from .run_data import gather as gather
+    from .run_outputs import RunOutputs as RunOutputs
+    from .run_outputs import read_outputs as read_outputs
     from .train_and_test import evaluate_on as evaluate_on
 else:
     __getattr__, __dir__, __all__ = lazy_parts(__name__)

@@ -23,14 +23,23 @@ from .auto import SELECTION, auto_candidates, is_auto, recall_choice
 from .config import RunConfig
 from .description import CONFIG, DESCRIPTION, REPORT, make_report
 from .launcher import end_with_parent, launch, needs_launch
+from .predictions import predictions_of, write_predictions
 from .presets import explain_paper, is_paper, resolve_paper
 from .run_data import RunData, add_test, digest_names, gather, gather_training
 from .run_model import describe_model
+from .run_outputs import OUTPUTS, write_outputs
 from .selection import asked_options, describe_data, for_both, require_one_device, result_options, select
-from .train_and_test import StepWatcher, train_and_test
+from .split_file import SPLIT, write_run_split
+from .train_and_test import StepWatcher, TrainedModel, train_and_test
 from .trunk_store import TrunkStore, cache_folder
 
-OWN = {CONFIG, REPORT, DESCRIPTION, SELECTION, "cache", "checkpoints", "log.csv", "tensorboard", ".lock"}
+PREDICTIONS = "predictions.csv"
+"""What the run says about each test image."""
+
+OWN = {
+    *(CONFIG, REPORT, DESCRIPTION, SELECTION, SPLIT, PREDICTIONS, OUTPUTS),
+    *("cache", "checkpoints", "log.csv", "tensorboard", ".lock"),
+}
 
 
 class Watcher:
@@ -105,6 +114,7 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
         identity = _identity(config, model, data)
         if ranks.first:
             _prepare(out, config, settings, identity)
+            write_run_split(out, data.classes, data.sides())
         return identity
 
     trained = train_and_test(config, data, store, begin=begin, steps=watcher.steps, progress=watcher.progress)
@@ -113,9 +123,19 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
     accuracy = None if trained.evaluation is None else trained.evaluation.as_json()
     seconds = time.perf_counter() - began
     report = make_report(config, data, trained.settings, trained.result, accuracy, seconds, selection)
+    _write_outputs(out, data, trained)
     write_json(out / REPORT, report)
     rmtree(cache_folder(config), ignore_errors=True)  # useless once the run is done
     return report
+
+
+def _write_outputs(out: Path, data: RunData, trained: TrainedModel) -> None:
+    """Store what the model makes of its images, so that nobody has to show them to it again."""
+    if trained.outputs is None:
+        return
+    write_outputs(out, trained.outputs)
+    if data.test is not None and trained.outputs.logits is not None:
+        write_predictions(out / PREDICTIONS, predictions_of(data.test, trained.outputs.logits), top=2)
 
 
 def _choose(

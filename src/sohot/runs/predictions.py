@@ -5,7 +5,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -16,8 +16,8 @@ from ..data.crops import to_tensor
 from ..data.decode import SUFFIXES, UnreadableImage, default_workers, read_image
 from ..data.folders import LeftOut
 from ..data.input_spec import InputSpec
-from ..data.labelled import Progress
-from ..data.names import natural_key, printable
+from ..data.labelled import LabelledImages, Progress
+from ..data.names import harmless_cell, natural_key, printable
 from .loaded_run import LoadedRun
 
 BATCH = 32
@@ -25,11 +25,12 @@ BATCH = 32
 
 @dataclass(frozen=True)
 class Prediction:
-    """The most likely classes of one image, with their probabilities, most likely first."""
+    """The most likely classes of one image, with their probabilities, most likely first; its true class, if known."""
 
     file: Path
     labels: tuple[str, ...]
     probabilities: tuple[float, ...]
+    truth: str | None = None
 
 
 def find_images(paths: Sequence[Path]) -> list[Path]:
@@ -92,7 +93,7 @@ def classify(
             whole = [(file, content) for file, content in read if isinstance(content, Tensor)]
             if whole:
                 logits = run.model.predict(torch.stack([image for _, image in whole]).to(device))
-                predictions += _likeliest([file for file, _ in whole], logits, run.classes, top)
+                predictions += likeliest([file for file, _ in whole], logits, run.classes, top)
             if progress is not None:
                 progress("labelling images", first + len(chunk), len(files))
     return predictions, unreadable
@@ -105,7 +106,8 @@ def _read(file: Path, spec: InputSpec) -> Tensor | str:
         return error.reason
 
 
-def _likeliest(files: Iterable[Path], logits: Tensor, classes: Sequence[str], top: int) -> list[Prediction]:
+def likeliest(files: Iterable[Path], logits: Tensor, classes: Sequence[str], top: int) -> list[Prediction]:
+    """Return the predictions that logits stand for, the `top` most likely classes of each file."""
     probabilities, places = logits.float().softmax(1).topk(top, dim=1)
     return [
         Prediction(file, tuple(classes[label] for label in row), tuple(values))
@@ -113,14 +115,19 @@ def _likeliest(files: Iterable[Path], logits: Tensor, classes: Sequence[str], to
     ]
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+def predictions_of(images: LabelledImages, logits: Tensor) -> list[Prediction]:
+    """Return the two most likely classes of each test image, with its true class and its name below its folder."""
+    found = likeliest((Path(images.name(row)) for row in range(len(images))), logits, images.classes, top=2)
+    truths = (images.classes[label] for label in images.labels)
+    return [replace(prediction, truth=truth) for prediction, truth in zip(found, truths, strict=True)]
 
 
 def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
     r"""Write predictions as CSV: file, label, probability, and label_2, probability_2, … for the next ones.
 
-    Names with commas, quotes or line breaks are quoted. So that spreadsheets do not evaluate names that look like
-    formulas, such a file gets the prefix ./ and such a label an apostrophe.
+    If true classes are known, a column `truth` follows the file. Names with commas, quotes or line breaks are quoted.
+    So that spreadsheets do not evaluate names that look like formulas, such a file gets the prefix ./ and such a label
+    an apostrophe.
 
     >>> print(predictions_csv([Prediction(Path("=a,b.png"), ("mug",), (0.75,))]), end="")
     file,label,probability
@@ -128,17 +135,44 @@ def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
+    known = any(prediction.truth is not None for prediction in predictions)
     more = [name for rank in range(2, top + 1) for name in (f"label_{rank}", f"probability_{rank}")]
-    writer.writerow(["file", "label", "probability", *more])
+    writer.writerow(["file", *(["truth"] if known else []), "label", "probability", *more])
     for prediction in predictions:
         pairs = zip(prediction.labels, prediction.probabilities, strict=True)
-        cells = [cell for label, share in pairs for cell in (_safe(label, "'"), f"{share:.6f}")]
-        writer.writerow([_safe(printable(prediction.file), "./"), *cells])
+        cells = [cell for label, share in pairs for cell in (harmless_cell(label), f"{share:.6f}")]
+        truth = [harmless_cell(prediction.truth or "")] if known else []
+        writer.writerow([harmless_cell(printable(prediction.file), "./"), *truth, *cells])
     return text.getvalue()
 
 
-def _safe(cell: str, before: str) -> str:
-    return before + cell if cell.startswith(_FORMULA) else cell
+def read_predictions(file: Path) -> list[Prediction]:
+    """Read predictions from a CSV file as `predictions_csv` writes it.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It holds something else; the message says what.
+    """
+    try:
+        with open(file, encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream, strict=True))
+        return [_prediction(row) for row in rows]
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{printable(file)}: there is no such file") from None
+    except (csv.Error, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{printable(file)} does not hold predictions: {type(error).__name__} {error}") from None
+
+
+def _prediction(row: dict[str, str]) -> Prediction:
+    ranks = ["", *(name.removeprefix("label") for name in row if name.startswith("label_"))]
+    labels = tuple(_as_named(row[f"label{rank}"]) for rank in ranks)
+    probabilities = tuple(float(row[f"probability{rank}"]) for rank in ranks)
+    return Prediction(Path(row["file"]), labels, probabilities, _as_named(row["truth"]) if "truth" in row else None)
+
+
+def _as_named(cell: str) -> str:
+    """Undo `harmless_cell`."""
+    return cell[1:] if cell.startswith("'") and harmless_cell(cell[1:]) == cell else cell
 
 
 def require_writable(file: Path) -> None:

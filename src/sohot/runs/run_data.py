@@ -13,6 +13,7 @@ from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words
 from ..data.shots import short_classes, take_shots
 from .config import RunConfig
+from .split_file import SOURCE, TARGET, TEST
 
 
 @dataclass
@@ -34,6 +35,10 @@ class RunData:
     test: LabelledImages | None
     left_out: list[LeftOut] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def sides(self) -> dict[str, LabelledImages | None]:
+        """Return the images by the sides of a split."""
+        return {SOURCE: self.source, TARGET: self.target, TEST: self.test}
 
     def as_json(self) -> dict[str, Any]:
         """Describe the data: classes, counts, what was left out and why."""

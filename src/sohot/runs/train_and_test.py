@@ -26,13 +26,11 @@ from .batch_shape import make_batches
 from .config import RunConfig
 from .run_data import RunData
 from .run_model import build_model
+from .run_outputs import IMAGE_BATCH, OUTPUT_BATCH, OutputRecorder, RunOutputs, Shown
 from .trunk_store import OFF, SHARED, TrunkStore
 
 StepWatcher = Callable[[dict[str, float]], None]
 Begin = Callable[[TwoStreams, FitSettings], Mapping[str, Any]]
-
-IMAGE_BATCH, OUTPUT_BATCH = 32, 256
-"""Numbers of images and of trunk outputs to classify together."""
 
 
 class Sizes(NamedTuple):
@@ -64,6 +62,7 @@ class TrainedModel:
         sizes: How many images there were.
         batch_rows: How many of them a step uses.
         notes: What the user should know, one sentence each.
+        outputs: What the model makes of its images; None if the run is not kept, and on all ranks but the first.
     """
 
     model: TwoStreams
@@ -74,6 +73,7 @@ class TrainedModel:
     sizes: Sizes
     batch_rows: int
     notes: tuple[str, ...] = ()
+    outputs: RunOutputs | None = None
 
     def tested(self) -> Evaluation:
         """Return the evaluation; refuse if there were no test images."""
@@ -122,10 +122,12 @@ def train_and_test(
     epochs = None if config.epochs is None else config.epochs * batches.steps_per_epoch
     settings = config.settings(epochs, from_trunk=place != OFF)
     kept: dict[str, Any] = {}
+    recorder = None
     if begin is None:
         settings = replace(settings, loggers=())
     else:
         kept = {"run_dir": config.out, "resume": config.resume, "config": begin(model, settings)}
+        recorder = OutputRecorder(model, config.read_threads) if ranks.first else None
     target_rows = None if fold is None else fold.train
     source_inputs = None if source is None else store.inputs(config, model, "source", source, place)
     target_inputs = None if target is None else store.inputs(config, model, "target", target, place, target_rows)
@@ -144,14 +146,24 @@ def train_and_test(
             **kept,
         )
     times.append(time.perf_counter())
-    evaluation = None
-    if test is not None and ranks.first:
+    evaluation, outputs = None, None
+    if recorder is not None:
+        model.to(device)
+        outputs = recorder.record(
+            Shown(source, source_inputs if settings.from_trunk else None),
+            Shown(trained, target_inputs if settings.from_trunk else None),
+            Shown(test, test_outputs),
+            progress,
+        )
+        if test is not None and outputs.logits is not None:
+            evaluation = evaluate(outputs.logits, torch.tensor(test.labels), test.classes)
+    elif test is not None and ranks.first:
         evaluation = evaluate_on(model.to(device), test, config.read_threads, progress, test_outputs)
     times.append(time.perf_counter())
     seconds = Seconds(*(after - before for before, after in pairwise(times)))
     sizes = Sizes(*(0 if images is None else len(images) for images in (source, trained, test)))
     batch_rows = sum(map(len, batches.batch(0)))
-    return TrainedModel(model, result, settings, evaluation, seconds, sizes, batch_rows, tuple(store.notes))
+    return TrainedModel(model, result, settings, evaluation, seconds, sizes, batch_rows, tuple(store.notes), outputs)
 
 
 def train_fold(

@@ -115,7 +115,7 @@ class Split:
     @property
     def fingerprint(self) -> str:
         """A hash that changes with any file, label or number of the split."""
-        return _fingerprint(self._content())
+        return fingerprint_of(self._content())
 
     def counts(self) -> dict[str, int]:
         """Count the images of each side."""
@@ -123,8 +123,7 @@ class Split:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the split as JSON values: files by their names below the data set's folder. See `from_dict`."""
-        content = self._content()
-        return {**content, "fingerprint": _fingerprint(content)}
+        return sealed(self._content())
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -137,7 +136,7 @@ class Split:
             "rule": RULE,
             "counts": self.counts(),
             "classes": list(self.classes),
-            "sides": {name: _side(images, self.root) for name, images in self.sides.items()},
+            "sides": {name: side_as_dict(images) for name, images in self.sides.items()},
             "dropped": [{"file": drop.file, "side": drop.side, "repeats": drop.repeats} for drop in self.dropped],
             "notes": list(self.notes),
         }
@@ -150,13 +149,9 @@ class Split:
             ValueError: It is not a split, was changed after it was stored, or has a leak.
         """
         try:
-            rest = {name: value for name, value in content.items() if name != "fingerprint"}
-            if content["format"] != FORMAT:
-                raise ValueError(f"a split of format {content['format']} cannot be read; only format {FORMAT} can")
-            if content["fingerprint"] != _fingerprint(rest):
-                raise ValueError("the split does not match its fingerprint: it was changed after it was made")
+            check_seal(content)
             classes, folder = tuple(content["classes"]), Path(root)
-            sides = {name: _images(side, classes, folder) for name, side in content["sides"].items()}
+            sides = {name: side_from_dict(side, classes, folder) for name, side in content["sides"].items()}
             return cls(
                 content["protocol"],
                 content["dataset"],
@@ -175,7 +170,7 @@ class Split:
 
 def split_bytes(split: Split) -> bytes:
     """Return a split as it is stored: JSON in plain ASCII, the same bytes everywhere."""
-    return (json.dumps(split.as_dict(), indent=1, allow_nan=False) + "\n").encode("ascii")
+    return as_ascii(split.as_dict())
 
 
 def write_split(split: Split, file: str | os.PathLike[str]) -> None:
@@ -190,6 +185,11 @@ def read_split(file: str | os.PathLike[str], root: str | os.PathLike[str]) -> Sp
         FileNotFoundError: There is no such file.
         ValueError: It is not a split, was changed, or has a leak.
     """
+    return Split.from_dict(read_content(file), root)
+
+
+def read_content(file: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the JSON object of a stored split, unchecked."""
     try:
         content = json.loads(Path(file).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -198,21 +198,47 @@ def read_split(file: str | os.PathLike[str], root: str | os.PathLike[str]) -> Sp
         raise ValueError(f"the split {file} is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"the split {file} is not a JSON object")
-    return Split.from_dict(content, root)
-
-
-def _fingerprint(content: Mapping[str, Any]) -> str:
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
-
-
-def _side(images: LabelledImages, root: Path) -> dict[str, Any]:
-    content = images.as_dict()
-    del content["classes"], content["root"]
-    content["files"] = [file.relative_to(root).as_posix() for file in images.files]
     return content
 
 
-def _images(side: Mapping[str, Any], classes: tuple[str, ...], root: Path) -> LabelledImages:
+def as_ascii(content: Mapping[str, Any]) -> bytes:
+    """Encode JSON in plain ASCII, the same bytes everywhere."""
+    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode("ascii")
+
+
+UNSEALED = ("fingerprint", "folders")
+"""What the fingerprint does not cover: itself, and where the images of a run lie, which may move."""
+
+
+def fingerprint_of(content: Mapping[str, Any]) -> str:
+    """Return a hash that changes with any file, label or number of a split."""
+    covered = {name: value for name, value in content.items() if name not in UNSEALED}
+    canonical = json.dumps(covered, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the fingerprint; `check_seal` finds later changes by it."""
+    return {**content, "fingerprint": fingerprint_of(content)}
+
+
+def check_seal(content: Mapping[str, Any]) -> None:
+    """Refuse a split of another format, and one that was changed."""
+    if content["format"] != FORMAT:
+        raise ValueError(f"a split of format {content['format']} cannot be read; only format {FORMAT} can")
+    if content["fingerprint"] != fingerprint_of(content):
+        raise ValueError("the split does not match its fingerprint: it was changed after it was made")
+
+
+def side_as_dict(images: LabelledImages) -> dict[str, Any]:
+    """Describe the images of a side as JSON values: files by their names below `images.root`."""
+    content = images.as_dict()
+    del content["classes"], content["root"]
+    content["files"] = [file.relative_to(images.root or "").as_posix() for file in images.files]
+    return content
+
+
+def side_from_dict(side: Mapping[str, Any], classes: tuple[str, ...], root: Path) -> LabelledImages:
+    """Read the result of `side_as_dict`, for images below `root`."""
     files = [str(root / file) for file in side["files"]]
     return LabelledImages.from_dict({**side, "files": files, "classes": classes, "root": str(root)})

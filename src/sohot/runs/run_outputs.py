@@ -1,0 +1,177 @@
+"""What a run's network makes of its images: the logits of the test, and features before and after training."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from .._files import write_atomically
+from ..data.image_batches import ImageInputs
+from ..data.labelled import LabelledImages, Progress
+from ..data.shots import shot_rows
+from ..networks.two_streams import TwoStreams
+from ..training.inputs import Inputs
+
+OUTPUTS = "test_outputs.safetensors"
+"""The file of these outputs in a run's folder."""
+
+FORMAT = "1"
+
+PER_CLASS = 20
+"""Features are kept of at most so many images of each class, chosen as shots are: enough for pictures."""
+
+IMAGE_BATCH, OUTPUT_BATCH = 32, 256
+"""Numbers of images and of trunk outputs to classify together."""
+
+_TENSORS = ("rows", "before", "after")
+
+
+@dataclass(frozen=True)
+class SideFeatures:
+    """Features at the aligned layer, of some images of one side of the run's split.
+
+    Attributes:
+        rows: Which images: their places in the list of the side in `split.json`, shape (n,).
+        before: Their features before training, shape (n, d).
+        after: Their features after training, shape (n, d).
+    """
+
+    rows: Tensor
+    before: Tensor
+    after: Tensor
+
+
+@dataclass(frozen=True)
+class RunOutputs:
+    """The outputs of a run, as float32 on the CPU.
+
+    Attributes:
+        features: Features by part: "source" and "target", the images that train, and "test"; those there are.
+        logits: Logits of all test images, in the order of `split.json`, shape (images, classes); None without a test.
+    """
+
+    features: dict[str, SideFeatures]
+    logits: Tensor | None = None
+
+
+class Shown(NamedTuple):
+    """Images, None if there are none; and the outputs of the frozen trunk for them, None to read the images."""
+
+    images: LabelledImages | None
+    from_trunk: Inputs | None
+
+
+class OutputRecorder:
+    """Passes images through a network as it was when the recorder was made, and as it has become.
+
+    The frozen trunk is the same in both, so each image passes it once.
+
+    Args:
+        model: The two streams, not trained yet.
+        workers: Threads that read images.
+    """
+
+    def __init__(self, model: TwoStreams, workers: int | None = None) -> None:
+        self.model, self.workers = model, workers
+        self.untrained = deepcopy(model, {id(model.trunks): model.trunks})
+
+    def record(self, source: Shown, target: Shown, test: Shown, progress: Progress | None = None) -> RunOutputs:
+        """Record the outputs of source and target images that train, and of the test images.
+
+        Args:
+            source: Source images that train.
+            target: Target images that train.
+            test: Test images.
+            progress: Receives the number of images tested.
+        """
+        features = {}
+        for part, shown in (("source", source), ("target", target)):
+            if shown.images is not None:
+                rows = _some_of_each_class(shown.images)
+                features[part], _ = self._pass(part, shown.images, shown.from_trunk, rows, rows)
+        if test.images is None:
+            return RunOutputs(features)
+        every, some = torch.arange(len(test.images)), _some_of_each_class(test.images)
+        told = None if progress is None else partial(progress, "testing")
+        features["test"], logits = self._pass("target", test.images, test.from_trunk, every, some, told)
+        return RunOutputs(features, logits)
+
+    @torch.inference_mode()
+    def _pass(
+        self,
+        domain: str,
+        images: LabelledImages,
+        from_trunk: Inputs | None,
+        rows: Tensor,
+        kept: Tensor,
+        told: Callable[[int, int], None] | None = None,
+    ) -> tuple[SideFeatures, Tensor]:
+        """Pass rows through the network; keep the logits of all of them, and the features of those in `kept`."""
+        inputs: Inputs = from_trunk or ImageInputs(images, self.model.inputs[domain], self.workers)
+        like = next(self.model.parameters())
+        self.model.eval()
+        self.untrained.to(like.device, like.dtype).eval()
+        before, after, logits = [], [], []
+        done = 0
+        for some in torch.split(rows, IMAGE_BATCH if from_trunk is None else OUTPUT_BATCH):
+            batch = inputs.batch(some).to(like.device, like.dtype)
+            if from_trunk is None:
+                batch = self.model.trunk(domain)(batch)
+            output = _stream(self.model, domain, batch)
+            logits.append(output[1])
+            chosen = torch.isin(some, kept)
+            if chosen.any():
+                after.append(output[0][chosen])
+                before.append(_stream(self.untrained, domain, batch[chosen.to(batch.device)])[0])
+            done += len(some)
+            if told is not None:
+                told(done, len(rows))
+        return SideFeatures(kept, torch.cat(before), torch.cat(after)), torch.cat(logits)
+
+
+def _stream(model: TwoStreams, domain: str, from_trunk: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the features and logits of one domain's stream for outputs of its trunk."""
+    source, target = (from_trunk, None) if domain == "source" else (None, from_trunk)
+    output = model(source, target, from_trunk=True)
+    features, logits = (getattr(output, f"{domain}_{kind}") for kind in ("features", "logits"))
+    return features.float().cpu(), logits.float().cpu()
+
+
+def _some_of_each_class(images: LabelledImages) -> Tensor:
+    return torch.tensor(sorted(shot_rows(images, PER_CLASS, seed=0)), dtype=torch.int64)
+
+
+def write_outputs(folder: Path, outputs: RunOutputs) -> None:
+    """Store the outputs of a run in its folder: `logits`, and `rows`, `before` and `after` of each part."""
+    tensors = {} if outputs.logits is None else {"logits": outputs.logits}
+    for part, features in outputs.features.items():
+        tensors |= {f"{part}.{name}": getattr(features, name).contiguous() for name in _TENSORS}
+    write_atomically(folder / OUTPUTS, save(tensors, {"format": FORMAT}))
+
+
+def read_outputs(folder: Path) -> RunOutputs | None:
+    """Read the outputs of a run; None if its folder has none.
+
+    Raises:
+        ValueError: The file is damaged, or holds something else.
+    """
+    file = folder / OUTPUTS
+    if not file.is_file():
+        return None
+    try:
+        tensors = load_file(file)
+        parts = dict.fromkeys(name.split(".")[0] for name in tensors if name != "logits")
+        features = {part: SideFeatures(*(tensors[f"{part}.{name}"] for name in _TENSORS)) for part in parts}
+    except (OSError, SafetensorError, KeyError) as error:
+        raise ValueError(f"{file} is damaged: {error}") from None
+    for part in features.values():
+        if not len(part.rows) == len(part.before) == len(part.after) or part.before.shape != part.after.shape:
+            raise ValueError(f"{file} is damaged: its tensors differ in length")
+    return RunOutputs(features, tensors.get("logits"))

@@ -30,6 +30,10 @@ from ..methods.settings import LOGGERS, FitSettings, HeadOptions, ImageOptions
 from ..networks.names import backbone_names, is_own
 
 CACHES = ("memory", "device", "disk", "off")
+_EXCLUSIVE = (
+    *(("steps", "epochs"), ("weights", "from_scratch"), ("shots", "target_test")),
+    *(("split", other) for other in ("shots", "source_shots", "target_test")),
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,12 @@ class RunConfig(ImageOptions, HeadOptions):
     source: Path | None = option(None, DATA, "Folder of source images, one folder per class.")
     target: Path | None = option(None, DATA, "Folder of target images, one folder per class.")
     target_test: Path | None = option(None, DATA, "Folder of target images to test on; all of --target then trains.")
+    split: Path | None = option(
+        None,
+        DATA,
+        "File that lists the images to train and test on: a run's split.json, or from `sohot data split`, with the "
+        "data set's folder as --source and --target.",
+    )
     shots: int | None = option(
         None, DATA, "Train on this many random target images per class; test on the rest.", at_least(1)
     )
@@ -123,7 +133,7 @@ class RunConfig(ImageOptions, HeadOptions):
 
     def __post_init__(self) -> None:
         check_ranges(self, flag)
-        for one, other in (("steps", "epochs"), ("shots", "target_test"), ("weights", "from_scratch")):
+        for one, other in _EXCLUSIVE:
             if getattr(self, one) and getattr(self, other):
                 raise ValueError(f"{flag(one)} and {flag(other)} exclude each other: give only one")
         if self.augment and self.cache not in (None, "off"):

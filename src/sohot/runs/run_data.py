@@ -4,16 +4,18 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..data.contents import content_keys
-from ..data.folders import ClassMismatchError, LeftOut, common_classes, scan_folder
+from ..data.folders import ClassMismatchError, LeftOut, common_classes, scan_folder, unreadable
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words
 from ..data.shots import short_classes, take_shots
+from ..methods.records import Method
 from .config import RunConfig
-from .split_file import SOURCE, TARGET, TEST
+from .split_file import SOURCE, TARGET, TEST, read_sides
 
 
 @dataclass
@@ -80,13 +82,14 @@ def gather_training(config: RunConfig, progress: Progress | None = None) -> RunD
     method = config.settings().resolved_method()
     left_out: list[LeftOut] = []
     notes: list[str] = []
+    if config.split is not None:
+        return _read_split(config, config.split, method, left_out, notes, progress)
     needs_source = method.uses_source or config.source is not None
     source = _scan(config, config.source, "--source", left_out, progress) if needs_source else None
     target = _scan(config, config.target, "--target", left_out, progress)
     if source is not None:
         source, target = _match(source, target, config.leave_out, notes)
-    if len(target.classes) < 2:
-        raise ValueError(f"there is only one class ({target.classes[0]!r}): a classifier needs at least two")
+    _require_two_classes(target)
     train, rest = _divide(target, config, method.uses_target, notes)
     if source is not None and config.source_shots is not None:
         source = _limit(source, config.source_shots, config.seed, notes)
@@ -98,6 +101,47 @@ def gather_training(config: RunConfig, progress: Progress | None = None) -> RunD
         left_out=left_out,
         notes=notes,
     )
+
+
+def _read_split(
+    config: RunConfig, file: Path, method: Method, left_out: list[LeftOut], notes: list[str], progress: Progress | None
+) -> RunData:
+    """Take the images that a split lists, those of the domains that the method uses."""
+    sides = read_sides(file, config.source, config.target)
+    wanted = {SOURCE: method.uses_source, TARGET: method.uses_target, TEST: True}
+    found = {
+        side: _readable(config, images, side, left_out, progress) for side, images in sides.items() if wanted[side]
+    }
+    for side, needed in wanted.items():
+        if needed and side not in found and side != TEST:
+            raise ValueError(f"--split {file} lists no {side} images, which --method {config.method} trains on")
+    source, target, test = (found.get(side) for side in wanted)
+    if source is not None and target is not None:
+        source, target = _match(source, target, config.leave_out, notes)
+    trained = source if target is None else target
+    assert trained is not None  # every method uses one of the domains
+    _require_two_classes(trained)
+    if test is not None:
+        test = _match_test(test, trained.classes, config.leave_out, notes)
+    return RunData(trained.classes, source, target, test, left_out, notes)
+
+
+def _readable(
+    config: RunConfig, images: LabelledImages, side: str, left_out: list[LeftOut], progress: Progress | None
+) -> LabelledImages:
+    """Keep the images that can be read, and the classes they have."""
+    told = None if progress is None else partial(progress, f"checking {side} images")
+    broken = unreadable(images, on_progress=told, workers=config.read_threads or None)
+    left_out.extend(LeftOut(images.files[row], broken[row]) for row in sorted(broken))
+    if len(broken) == len(images):
+        raise ValueError(f"none of the {len(images)} {side} images can be read; the first: {left_out[-len(images)]}")
+    images = images.subset([row for row in range(len(images)) if row not in broken])
+    return images.with_classes([name for name, count in zip(images.classes, images.counts(), strict=True) if count])
+
+
+def _require_two_classes(images: LabelledImages) -> None:
+    if len(images.classes) < 2:
+        raise ValueError(f"there is only one class ({images.classes[0]!r}): a classifier needs at least two")
 
 
 def add_test(data: RunData, config: RunConfig, progress: Progress | None = None) -> RunData:

@@ -6,7 +6,16 @@ from typing import Any
 
 from .._files import write_atomically
 from ..data.labelled import LabelledImages
-from ..data.protocols.split import FORMAT, as_ascii, sealed, side_as_dict
+from ..data.names import enumerate_words
+from ..data.protocols.split import (
+    FORMAT,
+    as_ascii,
+    check_seal,
+    read_content,
+    sealed,
+    side_as_dict,
+    side_from_dict,
+)
 
 SPLIT = "split.json"
 """The file in a run's folder."""
@@ -40,3 +49,64 @@ def describe_split(classes: tuple[str, ...], sides: Mapping[str, LabelledImages 
 def write_run_split(folder: Path, classes: tuple[str, ...], sides: Mapping[str, LabelledImages | None]) -> None:
     """Store which images a run trains and tests on in its folder."""
     write_atomically(folder / SPLIT, as_ascii(describe_split(classes, sides)))
+
+
+def read_sides(file: Path, source: Path | None = None, target: Path | None = None) -> dict[str, LabelledImages]:
+    """Read the sides that train and test from the split of a run, or from a file of `sohot data split`.
+
+    Args:
+        file: The file.
+        source: Where the source images lie; None for the folder that the file names.
+        target: Where the target images lie, those that train and those beside them that test; None likewise.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is no split, was changed, names no folder, or an image is missing or on two sides.
+    """
+    try:
+        content = read_content(file)
+        check_seal(content)
+        folders: dict[str, str] = content.get("folders", {})
+        beside = folders.get(TEST) == folders.get(TARGET)
+        given = {SOURCE: source, TARGET: target, TEST: target if beside else None}
+        sides = {}
+        for side, folder in given.items():
+            listed = content["sides"].get(side)
+            if listed is None or not listed["files"]:
+                continue
+            if folder is None and side not in folders:
+                raise ValueError("it does not say where its images are: give that folder as --source and --target")
+            root = Path(folders[side]) if folder is None else folder
+            _require_inside(listed["files"])
+            sides[side] = side_from_dict(listed, tuple(content["classes"]), root)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"--split {file} is not a split: {type(error).__name__} {error}") from None
+    except ValueError as error:
+        raise ValueError(f"--split {file}: {error}") from None
+    _check_sides(file, sides)
+    return sides
+
+
+def _require_inside(names: list[str]) -> None:
+    outside = [name for name in names if Path(name).is_absolute() or ".." in Path(name).parts]
+    if outside:
+        raise ValueError(f"it names files outside its folder: {enumerate_words(outside, limit=3)}")
+
+
+def _check_sides(file: Path, sides: Mapping[str, LabelledImages]) -> None:
+    for side, images in sides.items():
+        if missing := [images.name(row) for row, path in enumerate(images.files) if not path.is_file()]:
+            raise ValueError(
+                f"--split {file}: {len(missing)} of {len(images)} images of {side} are not in {images.root}: "
+                f"{enumerate_words(missing, limit=3)}"
+            )
+    trained = set(_images(sides.get(TARGET)))
+    if both := [path.name for path, _ in _images(sides.get(TEST)) if (path, _) in trained]:
+        raise ValueError(
+            f"--split {file} has {len(both)} images both in {TARGET} and in {TEST}: {enumerate_words(both, limit=3)}"
+        )
+
+
+def _images(side: LabelledImages | None) -> list[tuple[Path, str]]:
+    """List the images of a side: files, and their parts."""
+    return [] if side is None else list(zip(side.files, side.parts or [""] * len(side), strict=True))

@@ -181,8 +181,8 @@ def test_a_network_of_ones_own(sohot, domains, tmp_path, monkeypatch, argument):
     assert ended.json["steps"] == 2  # what the file prints is no result
     assert "hello" in ended.err
     monkeypatch.chdir(tmp_path / "run")  # the run knows where the file is
-    assert sohot("evaluate", tmp_path / "run", domains.test).code == 0
+    assert sohot("evaluate", tmp_path / "run", domains.test, "--trust").code == 0
     (tmp_path / "mine.py").unlink()
-    ended = sohot("evaluate", tmp_path / "run", domains.test)
+    ended = sohot("evaluate", tmp_path / "run", domains.test, "--trust")
     assert ended.code == 2
     assert "mine.py" in ended.last

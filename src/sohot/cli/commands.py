@@ -10,7 +10,7 @@ from .data import data_app
 from .experiment import HELP, experiment
 from .features import features, make_fit_features
 from .fit import make_fit
-from .options import Device, Json, Quiet, ReadThreads
+from .options import Device, Json, Quiet, ReadThreads, Trust
 from .output import print_json, print_text, say
 
 app = typer.Typer(
@@ -49,6 +49,7 @@ def evaluate(
     workers: ReadThreads = None,
     quiet: Quiet = False,
     json: Json = False,
+    trust: Trust = False,
 ) -> None:
     """Measure the accuracy of a run on images in class folders.
 
@@ -58,7 +59,7 @@ def evaluate(
     """
     from .finished_runs import evaluate_run
 
-    evaluate_run(run, folder, leave_out=leave_out, device=device, workers=workers, quiet=quiet, json=json)
+    evaluate_run(run, folder, leave_out=leave_out, device=device, workers=workers, quiet=quiet, json=json, trust=trust)
 
 
 @app.command()
@@ -73,6 +74,7 @@ def predict(
     workers: ReadThreads = None,
     quiet: Quiet = False,
     json: Json = False,
+    trust: Trust = False,
 ) -> None:
     """Label images: file, label and probability; with --top also the next most likely classes.
 
@@ -84,7 +86,7 @@ def predict(
     """
     from .finished_runs import predict_run
 
-    predict_run(run, paths, out=out, top=top, device=device, workers=workers, quiet=quiet, json=json)
+    predict_run(run, paths, out=out, top=top, device=device, workers=workers, quiet=quiet, json=json, trust=trust)
 
 
 @app.command()
@@ -92,6 +94,7 @@ def export(
     run: Run,
     onnx: Annotated[Path, typer.Option("--onnx", help="ONNX file to write.", show_default=False)],
     json: Json = False,
+    trust: Trust = False,
 ) -> None:
     """Write the adapted model to one ONNX file and check it with onnxruntime.
 
@@ -103,7 +106,7 @@ def export(
     """
     from .finished_runs import export_file
 
-    export_file(run, onnx, json=json)
+    export_file(run, onnx, json=json, trust=trust)
 
 
 @app.command()
@@ -138,6 +141,7 @@ def report(
     ] = None,
     quiet: Quiet = False,
     json: Json = False,
+    trust: Trust = False,
 ) -> None:
     """Write one HTML page about a run, a demo or an experiment: figures, tables, plots, samples, how to repeat it.
 
@@ -149,7 +153,7 @@ def report(
     """
     from .finished_runs import report_on
 
-    report_on(folder, out, images=images, figures=figures, quiet=quiet, json=json)
+    report_on(folder, out, images=images, figures=figures, quiet=quiet, json=json, trust=trust)
 
 
 @app.command()

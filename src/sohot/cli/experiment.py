@@ -12,6 +12,7 @@ from ..experiments.engines import ENGINES
 from ..experiments.grid import COMPLEXITY, Grid, builtin_names, parse_splits, read_grid
 from ..experiments.grid_keys import shapes_features
 from ..methods.settings import DEVICES
+from ..runs.trust import refuse_code
 from .output import print_json, print_text, results_only
 
 
@@ -145,6 +146,9 @@ def experiment(
         _run("--out", help="Folder of the experiment.", show_default="experiments/NAME"),
     ] = None,
     retry_failed: Annotated[bool, _run("--retry-failed", help="Retry cells that failed before.")] = False,
+    trust: Annotated[
+        bool, _run("--trust", help="Import the Python file that a grid in an experiment's folder names as its network.")
+    ] = False,
     dry_run: Annotated[bool, _run("--dry-run", help="Print the cells and the estimated time.")] = False,
     quiet: Annotated[bool, _run("--quiet", help="No progress.")] = False,
     json: Annotated[bool, _run("--json", help="Print one JSON object.")] = False,
@@ -186,6 +190,8 @@ def experiment(
     if frozen and engine == "ray":
         raise ValueError("--frozen trains many cells together in one process: omit --engine ray")
     grid = change_grid(name, backbone, shifts, splits, methods, baseline, settings or [], frozen)
+    if not trust and (Path(name).parent / "results.sqlite").exists():  # the grid of a folder, which may be a stranger's
+        refuse_code({**vars(read_grid(name)), "backbone": backbone}, Path(name))
     if data is None:
         where = f" (`sohot data fetch {grid.dataset}` says where to get it)" if grid.dataset != "domains" else ""
         raise ValueError(f"--data is missing: give the folder of the data set {grid.dataset}{where}")

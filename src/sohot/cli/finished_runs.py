@@ -14,19 +14,27 @@ from ..runs.train_and_test import evaluate_on
 from .output import bar, percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
 
 
-def _open(folder: Path, device: str) -> LoadedRun:
+def _open(folder: Path, device: str, trust: bool) -> LoadedRun:
     with results_only():
-        run = open_run(folder, choose_device(device))
+        run = open_run(folder, choose_device(device), trust=trust)
     if caution := run.caution():
         say(f"note: {caution}")
     return run
 
 
 def evaluate_run(
-    folder: Path, images: Path, *, leave_out: bool, device: str, workers: int | None, quiet: bool, json: bool
+    folder: Path,
+    images: Path,
+    *,
+    leave_out: bool,
+    device: str,
+    workers: int | None,
+    quiet: bool,
+    json: bool,
+    trust: bool = False,
 ) -> None:
     """Test a run on images in class folders and print its accuracy."""
-    run = _open(folder, device)
+    run = _open(folder, device, trust)
     with bar(quiet) as progress:
         tested, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
         say(f"{len(tested)} images from {tested.root}")
@@ -55,12 +63,13 @@ def predict_run(
     workers: int | None,
     quiet: bool,
     json: bool,
+    trust: bool = False,
 ) -> None:
     """Label images and write the labels as CSV."""
     if out is not None:
         require_writable(out)
     files = find_images(paths)
-    run = _open(folder, device)
+    run = _open(folder, device, trust)
     with bar(quiet) as progress:
         predictions, unreadable = classify(run, files, top, workers, progress)
     say_left_out(unreadable)
@@ -89,9 +98,9 @@ def _as_json(prediction: Prediction) -> dict[str, Any]:
     return {"file": printable(prediction.file), **top[0], "top": top}
 
 
-def export_file(folder: Path, file: Path, *, json: bool) -> None:
+def export_file(folder: Path, file: Path, *, json: bool, trust: bool = False) -> None:
     """Write a run as ONNX and print how closely it agrees."""
-    run = _open(folder, "cpu")
+    run = _open(folder, "cpu", trust)
     with results_only():
         result = export_run(run, file)
     if json:
@@ -104,10 +113,19 @@ def export_file(folder: Path, file: Path, *, json: bool) -> None:
     )
 
 
-def report_on(folder: Path, out: Path | None, *, images: int, figures: Path | None, quiet: bool, json: bool) -> None:
+def report_on(
+    folder: Path,
+    out: Path | None,
+    *,
+    images: int,
+    figures: Path | None,
+    quiet: bool,
+    json: bool,
+    trust: bool = False,
+) -> None:
     """Write the report of a folder and say where it is."""
     with results_only(), bar(quiet) as progress:
-        file = write_report(folder, out, images=images, figures=figures, progress=progress)
+        file = write_report(folder, out, images=images, figures=figures, progress=progress, trust=trust)
     size = file.stat().st_size
     if json:
         print_json({"path": str(folder), "kind": kind_of(folder), "report": str(file), "bytes": size})

@@ -13,7 +13,8 @@ from ..methods.registry import method as find_method
 from ..methods.registry import method_that_looks_at
 from ..runs.auto import AUTO, read_asked
 from ..runs.config import RunConfig
-from ..runs.description import CONFIG, read_config
+from ..runs.description import CONFIG, DESCRIPTION, read_config
+from ..runs.trust import refuse_code
 from ..training.errors import Interrupted
 from .options import option_parameters, with_parameters
 from .output import bar, percent, print_accuracy, print_json, print_text, results_only, say
@@ -36,9 +37,9 @@ For example:
 """
 
 
-def fit_command(config: Path | None, given: dict[str, Any]) -> None:
+def fit_command(config: Path | None, given: dict[str, Any], trust: bool = False) -> None:
     """Resolve the configuration, train, print."""
-    resolved, asked = resolve(config, given)
+    resolved, asked = resolve(config, given, trust)
 
     from ..runs.pipeline import fit_run  # these import torch, so wrong options are reported first
     from .live_progress import TerminalWatcher
@@ -67,8 +68,10 @@ def fit_command(config: Path | None, given: dict[str, Any]) -> None:
     )
 
 
-def resolve(config: Path | None, given: dict[str, Any]) -> tuple[RunConfig, set[str]]:
+def resolve(config: Path | None, given: dict[str, Any], trust: bool = False) -> tuple[RunConfig, set[str]]:
     """Combine the configuration of a resumed run, then the file, then the command line.
+
+    Python files to import are the user's own word: on the command line or in a file outside a run's folder.
 
     Returns:
         The configuration, and the names of the options that were given.
@@ -78,9 +81,13 @@ def resolve(config: Path | None, given: dict[str, Any]) -> tuple[RunConfig, set[
     """
     from_file = {} if config is None else read_config(config)
     merged = {**from_file, **given}
-    out = merged.get("out")
+    # The configuration in a run's folder may be a stranger's.
+    own = given if config is None or (config.parent / DESCRIPTION).exists() else merged
+    place, out = config, merged.get("out")
     if merged.get("resume") and out is not None and (stored := Path(out) / CONFIG).is_file():
-        merged = {**_asked_before(stored, merged), **merged}
+        merged, place = {**_asked_before(stored, merged), **merged}, stored
+    if not trust and place is not None:
+        refuse_code({name: value for name, value in merged.items() if name not in own}, place)
     resolved = RunConfig.from_values(merged)
     _require_method(merged)
     return resolved, set(merged)
@@ -107,12 +114,20 @@ def _asked_before(stored: Path, merged: dict[str, Any]) -> dict[str, Any]:
 def make_fit() -> Callable[..., None]:
     """Build the command's function, with one parameter per option."""
 
-    def fit(config: Path | None, **options: Any) -> None:
-        fit_command(config, {name: value for name, value in options.items() if value is not None})
+    def fit(config: Path | None, trust: bool, **options: Any) -> None:
+        fit_command(config, {name: value for name, value in options.items() if value is not None}, trust)
 
     file = typer.Option(None, "--config", help="TOML file of options.", rich_help_panel="Run", show_default=False)
     first = inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=file, annotation=Path | None)
     parameters = option_parameters(RunConfig)
     parameters.insert([parameter.name for parameter in parameters].index("out"), first)
+    asked = typer.Option(
+        False,
+        "--trust",
+        help="With --resume: import the Python file that the run names as its network.",
+        rich_help_panel="Run",
+    )
+    last = inspect.Parameter("trust", inspect.Parameter.KEYWORD_ONLY, default=asked, annotation=bool)
+    parameters.insert([parameter.name for parameter in parameters].index("resume") + 1, last)
     fit.__doc__ = _HELP
     return with_parameters(fit, parameters)

@@ -15,6 +15,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 ReadThreads = Annotated[int | None, typer.Option("--read-threads", min=0, help="Threads that read images.")]
 
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Import the Python file that RUN names as its network (FILE.py:function).")
+]
+
 _READ = (int, float, bool, str, Path)
 
 

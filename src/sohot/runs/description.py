@@ -12,6 +12,7 @@ from ..methods.options import flag
 from ..training.run_files import checkpoint_folders, read_description
 from .auto import SELECTION
 from .config import RunConfig, known_key
+from .trust import refuse_code
 
 if TYPE_CHECKING:  # reading a report does not need training code
     from ..methods.settings import FitSettings
@@ -61,6 +62,19 @@ def _collect(table: Mapping[str, Any], values: dict[str, Any], file: Path) -> No
         if name in values:
             raise ValueError(f"--config {file}: {key!r} appears twice")
         values[name] = value
+
+
+def stored_config(folder: Path, *, trust: bool = False) -> RunConfig:
+    """Read the configuration of a run from its folder, to build its network again.
+
+    Args:
+        folder: The run's folder.
+        trust: Accept a configuration that names a Python file to import.
+    """
+    values = read_config(folder / CONFIG)
+    if not trust:
+        refuse_code(values, folder)
+    return RunConfig.from_values(values)
 
 
 def describe_run(folder: Path) -> dict[str, Any]:

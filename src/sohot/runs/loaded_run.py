@@ -18,6 +18,7 @@ from ..training.export import export_onnx
 from ..training.run_files import checkpoint_folders
 from ..training.run_folder import load_run
 from .run_model import rebuild_model
+from .trust import refuse_code
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,17 @@ class LoadedRun:
         return None if self.step >= self.steps else f"the run has done only {self.step} of {self.steps} steps"
 
 
-def open_run(folder: Path, device: torch.device | None = None) -> LoadedRun:
-    """Load a run; this needs neither a network connection nor the run's initial weights.
+def open_run(folder: Path, device: torch.device | None = None, *, trust: bool = False) -> LoadedRun:
+    """Load a run; this needs neither a network connection nor the run's initial weights, and runs no code from it.
 
     Args:
         folder: The run's folder.
         device: Where to put the model; None for the CPU.
+        trust: Import the Python file that the run names, if it was trained with a network of your own.
 
     Raises:
         FileNotFoundError: It is not a run folder.
+        UntrustedCode: It names a Python file, and `trust` is false.
         CheckpointError: The checkpoint is damaged, holds a pickle or is from another version.
     """
     if not folder.is_dir():
@@ -72,6 +75,8 @@ def open_run(folder: Path, device: torch.device | None = None) -> LoadedRun:
         steps = int(description["settings"]["steps"])
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"{folder} holds a run that was not made by `sohot fit`") from None
+    if not trust:
+        refuse_code(network, folder)
     model = rebuild_model(network, len(classes))
     try:
         model.load_state_dict(checkpoint.tensors["model"])

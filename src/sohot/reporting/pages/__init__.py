@@ -36,6 +36,7 @@ def write_report(
     images: int = IMAGES,
     figures: str | PathLike[str] | None = None,
     progress: Progress | None = None,
+    trust: bool = False,
 ) -> Path:
     """Write the contents of a folder as one self-contained HTML page that needs no network.
 
@@ -46,6 +47,7 @@ def write_report(
         figures: For a run: a folder for its figures as PNG and SVG files, created if missing: the confusion
             matrix, and the features of both domains before and after training (points and ellipses of classes).
         progress: Called with the current task, the number of images done, and the total.
+        trust: Import the Python file that a run names, if it was trained with a network of your own.
 
     Returns:
         The file.
@@ -64,7 +66,7 @@ def write_report(
     if not file.parent.is_dir():
         raise FileNotFoundError(f"the folder of {file} does not exist")
     drawn = None if figures is None else _figure_folder(folder, Path(figures), images)
-    write_atomically(file, render(_page(folder, images, progress, drawn)).encode())
+    write_atomically(file, render(_page(folder, images, progress, drawn, trust)).encode())
     return file
 
 
@@ -88,12 +90,12 @@ def _figure_folder(folder: Path, figures: Path, images: int) -> Path:
     return figures
 
 
-def _page(folder: Path, images: int, progress: Progress | None, figures: Path | None) -> Page:
+def _page(folder: Path, images: int, progress: Progress | None, figures: Path | None, trust: bool) -> Page:
     kind = kind_of(folder)
     if kind == "run":
         from .run_page import run_page
 
-        return run_page(folder, images, progress, figures)
+        return run_page(folder, images, progress, figures, trust)
     if kind == "demo":
         from .demo_page import demo_page
 

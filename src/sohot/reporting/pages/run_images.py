@@ -15,7 +15,7 @@ from ...data.labelled import LabelledImages, Progress
 from ...data.readers import read_item
 from ...networks.two_streams import TwoStreams
 from ...runs.config import RunConfig
-from ...runs.description import CONFIG, read_config
+from ...runs.description import stored_config
 from ...runs.loaded_run import LoadedRun, open_run
 from ...runs.run_data import RunData, digest_names, gather
 from ...runs.run_model import build_model
@@ -68,19 +68,22 @@ class FeaturePoints:
     domains: list[str]
 
 
-def find_again(folder: Path, description: dict[str, Any], progress: Progress | None) -> tuple[RunConfig, RunData]:
+def find_again(
+    folder: Path, description: dict[str, Any], progress: Progress | None, trust: bool = False
+) -> tuple[RunConfig, RunData]:
     """Find the images that a run trained and tested on.
 
     Args:
         folder: The run's folder.
         description: Its run.json.
         progress: Called with the progress of checking the images.
+        trust: Accept a configuration that names a Python file to import.
 
     Raises:
         ImagesGone: They are missing or changed: images shown as unseen might have been trained on.
     """
     try:
-        config = RunConfig.from_values(read_config(folder / CONFIG))
+        config = stored_config(folder, trust=trust)
         data = gather(config, progress)
     except (OSError, ValueError) as error:
         raise ImagesGone(f"The images of the run can no longer be found ({error}).") from None
@@ -189,6 +192,7 @@ def picture_sections(
     images: int,
     progress: Progress | None,
     figures: Path | None = None,
+    trust: bool = False,
 ) -> list[Section]:
     """Show samples and features, or say why there are none.
 
@@ -199,12 +203,13 @@ def picture_sections(
         images: How many samples to show; 0 for no section at all.
         progress: Called with the progress.
         figures: Folder for figures of the features; None to write none.
+        trust: Import the Python file that the run names as its network.
     """
     if not images:
         return []
     try:
-        run = open_run(folder)
-        config, data = find_again(folder, description, progress)
+        run = open_run(folder, trust=trust)
+        config, data = find_again(folder, description, progress, trust)
         sections = []
         if data.test is not None:
             looked = answers(run, data.test, progress)

@@ -27,7 +27,9 @@ _MOST_POINTS = 400
 _LOSSES = ("loss", "cross_entropy", "alignment", "head_penalty")
 
 
-def run_page(folder: Path, images: int, progress: Progress | None = None, figures: Path | None = None) -> Page:
+def run_page(
+    folder: Path, images: int, progress: Progress | None = None, figures: Path | None = None, trust: bool = False
+) -> Page:
     """Build the report of a run, finished or not.
 
     Args:
@@ -35,6 +37,7 @@ def run_page(folder: Path, images: int, progress: Progress | None = None, figure
         images: How many sample images to show; 0 to read none.
         progress: Called with the progress of the work on images.
         figures: Folder for the figures; None to write none.
+        trust: Import the Python file that the run names as its network.
     """
     found = describe_run(folder)
     options = read_config(folder / CONFIG) if (folder / CONFIG).is_file() else {}
@@ -45,7 +48,7 @@ def run_page(folder: Path, images: int, progress: Progress | None = None, figure
     sections = [
         *_accuracy_sections(accuracy),
         *_choice_sections(found["selection"]),
-        *picture_sections(folder, accuracy, read_description(folder / DESCRIPTION), images, progress, figures),
+        *picture_sections(folder, accuracy, read_description(folder / DESCRIPTION), images, progress, figures, trust),
         *_curve_sections(read_csv_log(folder / "log.csv")),
         *_weight_sections(folder, found["classes"], _orders(found)),
         *_data_sections(found["data"], options),

@@ -1,0 +1,133 @@
+"""A stranger's folder in all its forms: no command runs its code, or reads and writes where it points."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import Domains, make_domains
+
+from sohot.cli import main
+from sohot.cli.fit import resolve
+from sohot.networks import create_backbone
+from sohot.reporting.pages import write_report
+from sohot.runs import open_run
+from sohot.runs.trust import UntrustedCode, refuse_code
+
+NETWORK = (
+    "from torch import nn\n"
+    "def net(pretrained=True):\n"
+    "    layers = nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 4)\n"
+    "    return nn.Sequential(*layers)\n"
+)
+
+
+class Stranger:
+    """A run whose files are intact but whose network is a file that leaves a trace when it is imported."""
+
+    def __init__(self, root: Path, domains: Domains) -> None:
+        self.run, self.domains, self.trace = root / "run", domains, root / "trace"
+
+    def ran(self) -> bool:
+        ran = self.trace.exists()
+        shutil.rmtree(self.trace, ignore_errors=True)
+        return ran
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Stranger:
+    root = tmp_path_factory.mktemp("stranger")
+    found = Stranger(root, make_domains(root))
+    (root / "net.py").write_text(NETWORK)
+    options = [*found.domains.options(), "--shots", "2", "--steps", "2", "--quiet"]
+    options[options.index("small-cnn")] = f"{root / 'net.py'}:net"
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", *options, "--out", str(found.run)])
+    assert not ended.value.code
+    (root / "net.py").write_text(f"import os\nos.makedirs({str(found.trace)!r}, exist_ok=True)\n{NETWORK}")
+    return found
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("evaluate", "{run}", "{test}"),
+        ("predict", "{run}", "{test}"),
+        ("export", "{run}", "--onnx", "{out}/model.onnx"),
+        ("fit", "--out", "{run}", "--resume"),
+        ("fit", "--out", "{run}", "--resume", "--devices", "2"),
+        ("fit", "--config", "{run}/config.toml", "--out", "{out}/again"),
+    ],
+)
+def test_no_command_imports_the_file_that_a_run_names(sohot, stranger, tmp_path, command):
+    places = {"run": stranger.run, "test": stranger.domains.test, "out": tmp_path}
+    ended = sohot(*(word.format(**places) for word in command))
+    assert ended.code == 2
+    assert "net.py:net" in ended.last
+    assert "--trust" in ended.last
+    assert not stranger.ran()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_report_is_written_without_it(sohot, stranger, tmp_path):
+    assert sohot("report", stranger.run, "--out", tmp_path / "page.html").code == 0
+    assert "add --trust" in (tmp_path / "page.html").read_text()
+    assert not stranger.ran()
+
+
+def test_trust_imports_it(sohot, stranger, tmp_path):
+    assert sohot("predict", stranger.run, stranger.domains.test / "red" / "0.png", "--trust").code == 0
+    assert stranger.ran()
+    assert sohot("fit", "--out", stranger.run, "--resume", "--trust").code == 0
+    assert stranger.ran()
+    page = write_report(stranger.run, tmp_path / "page.html", images=2, trust=True)
+    assert "add --trust" not in page.read_text()
+    assert stranger.ran()
+
+
+def test_the_users_own_word_needs_no_trust(stranger, tmp_path):
+    own = {"backbone": f"{stranger.trace.parent}/net.py:net"}
+    assert resolve(None, {"out": stranger.run, "resume": True, **own})[0].backbone == own["backbone"]
+    shutil.copy(stranger.run / "config.toml", tmp_path / "mine.toml")
+    assert resolve(tmp_path / "mine.toml", {})[0].backbone == own["backbone"]
+
+
+def test_python_imports_it_only_on_request(stranger):
+    with pytest.raises(UntrustedCode, match="trust=True"):
+        open_run(stranger.run)
+    assert not stranger.ran()
+    assert open_run(stranger.run, trust=True).classes == ("blue", "green", "red")
+    assert stranger.ran()
+
+
+@pytest.mark.parametrize("option", ["backbone", "source_backbone"])
+def test_a_configuration_alone_imports_nothing(sohot, run_copy, stranger, tmp_path, option):
+    file = run_copy / "config.toml"
+    lines = [line for line in file.read_text().splitlines() if not line.startswith(f"{option} ")]
+    file.write_text("\n".join([*lines, f"{option} = '{stranger.trace.parent}/net.py:net'\n"]))
+    sohot("report", run_copy, "--out", tmp_path / "page.html")
+    assert sohot("fit", "--out", run_copy, "--resume").code == 2
+    assert not stranger.ran()
+
+
+@pytest.mark.parametrize("name", ["net.py:f", "/abs/net.py:f", "../net.py:f", "timm:net.py:f", "run/.py:f"])
+def test_every_spelling_of_a_file_is_refused(name):
+    with pytest.raises(UntrustedCode, match="--trust"):
+        refuse_code({"config": [{"network": {"backbone": name}}]}, Path("run"))
+
+
+@pytest.mark.parametrize("name", ["os:system", "net:f", "net.PY:f", "net.py", "timm:hf-hub:a/b", "timm:local-dir:run"])
+def test_no_other_name_finds_code(name):
+    with pytest.raises(ValueError, match="backbone"):
+        create_backbone(name)
+
+
+def test_the_grid_of_an_experiment_imports_nothing(sohot, stranger, tmp_path):
+    (tmp_path / "results.sqlite").touch()
+    grid = (
+        f'dataset = "domains"\nprotocol = "k-shot"\n[settings]\nsource_backbone = "{stranger.trace.parent}/net.py:net"'
+    )
+    (tmp_path / "grid.toml").write_text(grid)
+    ended = sohot("experiment", tmp_path / "grid.toml", "--data", stranger.domains.source.parent, "--dry-run")
+    assert ended.code == 2
+    assert "--trust" in ended.last
+    assert not stranger.ran()

@@ -49,7 +49,10 @@ def to_json(value: Any) -> bytes:
 
 def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML; raises ValueError for anything else."""
-    content: dict[str, Any] = tomllib.loads(text)
+    try:
+        content: dict[str, Any] = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     return content
 
 

@@ -1,10 +1,12 @@
 """A stranger's folder in all its forms: no command runs its code, or reads and writes where it points."""
 
+import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
-from command_line import Domains, make_domains
+from command_line import Domains, make_domains, newest
 
 from sohot.cli import main
 from sohot.cli.fit import resolve
@@ -12,6 +14,8 @@ from sohot.networks import create_backbone
 from sohot.reporting.pages import write_report
 from sohot.runs import open_run
 from sohot.runs.trust import UntrustedCode, refuse_code
+from sohot.training.checkpoint import load_checkpoint
+from sohot.training.errors import CorruptCheckpoint
 
 NETWORK = (
     "from torch import nn\n"
@@ -131,3 +135,51 @@ def test_the_grid_of_an_experiment_imports_nothing(sohot, stranger, tmp_path):
     assert ended.code == 2
     assert "--trust" in ended.last
     assert not stranger.ran()
+
+
+@pytest.mark.parametrize(
+    "name", ["run.json", "config.toml", "report.json", "log.csv", "checkpoints/{}/checkpoint.json"]
+)
+@pytest.mark.parametrize("kind", ["pipe", "deep", "device"])
+def test_no_file_of_a_run_makes_a_command_hang_or_fail_unexpectedly(sohot, run_copy, tmp_path, name, kind):
+    file = run_copy / name.format(newest(run_copy).name)
+    file.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    else:
+        file.write_text("[" * 10**5 if file.suffix == ".json" else f"a = {'[' * 10**5}")
+    for command in (("info", run_copy), ("report", run_copy, "--images", 0, "--out", tmp_path / "page.html")):
+        ended = sohot(*command)
+        assert "unexpected" not in ended.err
+        assert ended.code in (0, 2)
+
+
+def test_tensors_are_regular_files_of_the_checkpoint(sohot, run_copy):
+    checkpoint = newest(run_copy)
+    (checkpoint / "model.safetensors").unlink()
+    os.mkfifo(checkpoint / "model.safetensors")
+    ended = sohot("export", run_copy, "--onnx", run_copy / "model.onnx")
+    assert ended.code == 2
+    assert "model.safetensors" in ended.last
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "../../../net.py", "checkpoint.json/../model.safetensors"])
+def test_a_checkpoint_lists_only_its_own_files(run_copy, name):
+    file = newest(run_copy) / "checkpoint.json"
+    content = json.loads(file.read_text())
+    content["files"] = {name: content["files"]["model.safetensors"]}
+    file.write_text(json.dumps({key: value for key, value in content.items() if key != "sha256"}))
+    with pytest.raises(CorruptCheckpoint, match="leads out of the folder"):
+        load_checkpoint(file.parent)
+
+
+def test_a_pipe_among_images_is_left_out(sohot, trained, tmp_path):
+    run, domains = trained
+    images = Path(shutil.copytree(domains.test, tmp_path / "images"))
+    os.mkfifo(images / "red" / "pipe.png")
+    ended = sohot("predict", run, images, "--json")
+    assert ended.json["labelled"] == 12
+    assert "not a regular file" in ended.json["unreadable"][0]["reason"]
+    assert sohot("evaluate", run, images, "--json").json["accuracy"]["rows"] == 12

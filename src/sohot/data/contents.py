@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from .._reading import open_regular
 from .decode import UnreadableImage, default_workers, file_state, system_reason
 from .labelled import LabelledImages
 from .readers import find_reader, part_of
@@ -54,7 +55,7 @@ def _file_keys(files: Iterable[Path]) -> dict[Path, str]:
 def _hash(file: Path) -> str:
     digest = hashlib.sha256()
     try:
-        with open(file, "rb") as stream:
+        with open_regular(file) as stream:
             while chunk := stream.read(_CHUNK):
                 digest.update(chunk)
     except OSError as error:

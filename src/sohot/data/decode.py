@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from .._reading import open_regular
 from .names import printable
 
 # Listed one by one, because Pillow also opens formats that start other programs (EPS) or are not pictures.
@@ -74,7 +75,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
         UnreadableImage: Opening the file, or the code inside the block, failed.
     """
     try:
-        with Image.open(path, formats=_formats()) as image:
+        with open_regular(path) as stream, Image.open(stream, formats=_formats()) as image:
             _check_size(image)
             yield image
     except Exception as error:  # decoders raise errors of every kind on broken bytes

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from .._reading import read_regular
 from .decode import UnreadableImage, file_state
 
 _UNSIGNED_BYTES = 0x08
@@ -29,7 +30,7 @@ def read_idx(file: Path) -> npt.NDArray[np.uint8]:
 @lru_cache(maxsize=8)
 def _read_compressed(file: Path, _size: int, _changed: int) -> npt.NDArray[np.uint8]:
     try:
-        content = file.read_bytes()
+        content = read_regular(file)
         if content[:2] == b"\x1f\x8b":
             content = gzip.decompress(content)
     except (OSError, EOFError) as error:
@@ -79,7 +80,7 @@ def read_usps(file: Path) -> tuple[_Bytes, _Bytes]:
 @lru_cache(maxsize=4)
 def _read_lines(file: Path, _size: int, _changed: int) -> tuple[_Bytes, _Bytes]:
     try:
-        content = file.read_bytes()
+        content = read_regular(file)
         text = (bz2.decompress(content) if content.startswith(b"BZh") else content).decode("ascii")
     except (OSError, EOFError, ValueError) as error:
         raise UnreadableImage(file, f"it cannot be unpacked: {error}") from error

@@ -1,6 +1,5 @@
 """Results of the demo: the accuracies of its methods, stored in a file."""
 
-import json
 import math
 import shlex
 import statistics
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import write_json
+from .._reading import read_json
 from ..training.run_folder import versions
 from ..training.training_run import FitResult
 from .digit_splits import SHOTS, SOURCE_PER_CLASS
@@ -157,7 +157,7 @@ def read_demo(folder: Path) -> SavedDemo:
     """
     file = folder / DEMO
     try:
-        content = json.loads(file.read_bytes())
+        content = read_json(file)
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder} is not a demo folder: it has no {DEMO}") from None
     except ValueError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import parse_toml, write_toml
+from .._reading import read_text
 from ..data.datasets import dataset_names
 from ..data.protocols import PROTOCOLS
 from ..functional.plain_checks import check_choice
@@ -189,7 +190,7 @@ def read_grid(name_or_file: str | Path) -> Grid:
         known = ", ".join([*builtin_names(), COMPLEXITY])
         raise ValueError(f"there is no experiment {text!r}{hint} Known experiments: {known}; or give a TOML file")
     try:
-        content = file.read_text(encoding="utf-8")
+        content = read_text(file)
     except (FileNotFoundError, IsADirectoryError):
         raise FileNotFoundError(f"{file}: there is no such file") from None
     except ValueError as error:

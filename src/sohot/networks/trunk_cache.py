@@ -19,6 +19,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from .._reading import require_regular
 from ..data.input_spec import InputSpec
 
 TENSOR = "trunk"
@@ -103,6 +104,7 @@ def output_bytes(trunk: nn.Module, spec: InputSpec) -> int:
 def open_cache(file: Path, rows: int, key: str) -> Tensor | None:
     """Memory-map a cache, or return None if the file is missing, damaged or made for something else."""
     try:
+        require_regular(file)
         with safe_open(file, framework="pt") as handle:
             if (handle.metadata() or {}).get("key") != key:
                 return None

@@ -1,6 +1,5 @@
 """What the kernel form saves over explicit tensors: as the paper states it, by its formula, and measured."""
 
-import json
 import platform
 import statistics
 import time
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from .. import __version__
 from .._device import one_thread
+from .._reading import read_json
 from ..functional.distance import explicit_cost, gram_cost, scatter_distance
 from .pages import plots
 from .pages.blocks import Block, Fact, Gallery, Listing, Number, Page, Pairs, Plot, Section, Side, Table, embed_figures
@@ -248,7 +248,7 @@ def find_complexity(folder: Path) -> Complexity | None:
         if not file.is_file():
             continue
         try:
-            content = json.loads(file.read_bytes())
+            content = read_json(file)
             if isinstance(content, dict) and content.get("name") == "complexity":
                 return Complexity.from_json(content)
         except (ValueError, TypeError) as error:

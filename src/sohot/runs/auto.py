@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import write_json
+from .._reading import read_json
 from ..selection.candidates import Candidate, distinct
 from ..selection.choice import Choice, FoldScore
 from ..selection.spaces import AUTO_CANDIDATES
@@ -127,7 +128,7 @@ def read_selection(out: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        content: dict[str, Any] = json.loads(file.read_bytes())
+        content: dict[str, Any] = read_json(file)
         known = content["format"] == _FORMAT and isinstance(content["scores"], list)
     except (ValueError, KeyError, TypeError):
         known = False

@@ -1,6 +1,5 @@
 """Description of a run, finished or not: what it was trained on, how, how well, and how to repeat it."""
 
-import json
 import math
 import shlex
 from collections.abc import Mapping
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._files import parse_toml
+from .._reading import read_json, read_text
 from ..methods.options import flag
 from ..training.run_files import checkpoint_folders, read_description
 from .auto import SELECTION
@@ -40,7 +40,7 @@ def read_config(file: Path) -> dict[str, Any]:
         ValueError: It is not TOML, or a key is not an option or appears twice.
     """
     try:
-        content = parse_toml(file.read_text(encoding="utf-8"))
+        content = parse_toml(read_text(file))
     except (FileNotFoundError, IsADirectoryError):
         raise FileNotFoundError(f"--config {file}: there is no such file") from None
     except ValueError as error:  # of the encoding, or of TOML itself
@@ -136,7 +136,7 @@ def read_report(folder: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        report: dict[str, Any] = json.loads(file.read_bytes())
+        report: dict[str, Any] = read_json(file)
     except ValueError as error:
         raise ValueError(f"{file} is damaged: {error}") from None
     return report

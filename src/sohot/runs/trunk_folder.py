@@ -1,6 +1,5 @@
 """Outputs of a frozen trunk in a folder shared by many trainings: the cells of a grid and its runners."""
 
-import json
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .._files import lock_folder, write_json
+from .._reading import read_json
 from ..data.image_batches import iter_batches
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
@@ -81,7 +81,7 @@ class TrunkFolder:
             if index.name in self._read:
                 continue
             try:
-                content = json.loads(index.read_text(encoding="utf-8"))
+                content = read_json(index)
                 key, names = content["key"], content["images"]
             except (OSError, ValueError, KeyError, TypeError):  # damaged: its images are computed again
                 continue

@@ -19,6 +19,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState
 
 from .._process import Runner, is_alive, this_runner
+from .._reading import read_regular
 from .search_space import Space, combinations
 
 HEARTBEAT_SECONDS = 5.0
@@ -268,7 +269,7 @@ def _stem(name: str, space: Space, seed: int, whole: bool) -> str:
 def _cut_half_line(file: Path) -> None:
     """Remove an incomplete last line, to which the next line would be appended."""
     if file.exists():
-        content = file.read_bytes()
+        content = read_regular(file)
         if content and not content.endswith(b"\n"):
             os.truncate(file, content.rfind(b"\n") + 1)
 

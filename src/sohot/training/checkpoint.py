@@ -19,6 +19,7 @@ from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
 from .._files import sync_folder, to_json, write_bytes
+from .._reading import inside, read_regular
 from .errors import CheckpointError, CorruptCheckpoint, PickleRefused
 from .run_files import FORMAT, checkpoint_folders, read_description, remove_folder
 
@@ -102,7 +103,7 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     try:
         step, files = int(description["step"]), dict(description["files"])
         tensors = {
-            Path(name).stem: _read_tensors(folder / name, int(stamp["bytes"]), int(stamp["crc32"]))
+            Path(name).stem: _read_tensors(inside(folder, name), int(stamp["bytes"]), int(stamp["crc32"]))
             for name, stamp in files.items()
         }
     except (KeyError, TypeError, ValueError) as error:
@@ -130,7 +131,7 @@ def _each_by_itself(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _read_tensors(file: Path, size: int, checksum: int) -> dict[str, Tensor]:
     try:
-        content = file.read_bytes()
+        content = read_regular(file, most=size)
         if len(content) != size or zlib.crc32(content) != checksum:
             raise CorruptCheckpoint(f"{file} is damaged: its checksum differs from the one in {DESCRIPTION}")
         return read_tensors(content)

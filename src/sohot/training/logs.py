@@ -14,6 +14,7 @@ from lightning_fabric.loggers.logger import Logger
 from lightning_fabric.loggers.tensorboard import TensorBoardLogger
 
 from .._files import write_atomically
+from .._reading import read_text
 
 
 class CSVLog(Logger):
@@ -89,7 +90,7 @@ def read_csv_log(file: Path) -> list[dict[str, float]]:
     """
     if not file.exists():
         return []
-    text = file.read_text(encoding="utf-8", errors="replace")
+    text = read_text(file, errors="replace")
     whole = text[: text.rfind("\n") + 1]
     rows = []
     for row in csv.DictReader(io.StringIO(whole)):
@@ -173,7 +174,7 @@ class MLflowLog(_Remote):
         self.library.set_experiment("sohot")
         note = run_dir / "mlflow_run.txt" if run_dir else None
         if start and note and note.exists():
-            self.library.start_run(run_id=note.read_text(encoding="utf-8").strip())
+            self.library.start_run(run_id=read_text(note).strip())
             return
         run = self.library.start_run(run_name=run_dir.name if run_dir else None)
         if note:

@@ -1,6 +1,5 @@
 """Files of a run, without torch: which exist, and what they say besides tensors."""
 
-import json
 import os
 import re
 import shutil
@@ -8,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .._reading import read_json
 from .errors import CorruptCheckpoint, OtherVersion
 
 
@@ -45,7 +45,7 @@ def checkpoint_folders(root: Path) -> list[Path]:
 def read_description(file: Path) -> dict[str, Any]:
     """Read the JSON file of a checkpoint or a run and check its format."""
     try:
-        description = json.loads(file.read_bytes())
+        description = read_json(file)
     except FileNotFoundError as error:
         raise CorruptCheckpoint(f"{file.parent} is incomplete: {file.name} is missing") from error
     except (OSError, ValueError) as error:

@@ -1,11 +1,11 @@
 """Match class names of different data sets through a table that can be replaced."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..._reading import read_json
 from ..labelled import LabelledImages
 from ..names import enumerate_words
 
@@ -79,7 +79,7 @@ def read_class_table(file: Path) -> ClassTable:
         ValueError: It is not such a table.
     """
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = read_json(file)
     except FileNotFoundError:
         raise FileNotFoundError(f"the class table {file} does not exist") from None
     except ValueError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._files import write_atomically
+from ..._reading import read_json
 from ..contents import content_keys
 from ..labelled import LabelledImages
 from ..names import enumerate_words
@@ -191,7 +192,7 @@ def read_split(file: str | os.PathLike[str], root: str | os.PathLike[str]) -> Sp
 def read_content(file: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the JSON object of a stored split, unchecked."""
     try:
-        content = json.loads(Path(file).read_text(encoding="utf-8"))
+        content = read_json(file)
     except FileNotFoundError:
         raise FileNotFoundError(f"the split {file} does not exist") from None
     except ValueError as error:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ..._reading import read_regular
+
 MISSING = "–"
 MOST_BYTES = 2_000_000
 """Figures from files take at most this much of a page."""
@@ -121,7 +123,7 @@ def embed_figures(files: list[Path], captions: dict[str, str] | None = None) -> 
     pictures, left_out, taken = [], [], 0
     for file in files:
         try:
-            content = file.read_bytes()
+            content = read_regular(file, MOST_BYTES)
         except OSError:
             left_out.append(file.name)
             continue

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ... import __version__
+from ..._reading import read_text
 from ...data.names import enumerate_words
 from ...experiments.cell import relevant_settings
 from ...experiments.grid import Grid, read_grid
@@ -201,7 +202,7 @@ def _repeat(experiment: Experiment) -> list[Block]:
     blocks: list[Block] = [
         Listing(shlex.join(words), "The command that repeats the experiment; ROOT is the folder of the images:")
     ]
-    text = (folder / GRID).read_text(encoding="utf-8", errors="replace")
+    text = read_text(folder / GRID, errors="replace")
     return [*blocks, Listing(text, f"The grid ({GRID})", folded=True)]
 
 

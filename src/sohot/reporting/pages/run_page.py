@@ -8,6 +8,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from ... import __version__
+from ..._reading import require_regular
 from ...data.labelled import Progress
 from ...data.names import printable
 from ...methods.registry import method
@@ -194,6 +195,7 @@ def learned_weights(folder: Path, orders: Sequence[int] = ()) -> dict[str, list[
     """Read the class weights of the newest checkpoint by what they weight; empty if none were learned."""
     for checkpoint in checkpoint_folders(folder / "checkpoints")[:1]:
         try:
+            require_regular(checkpoint / "objective.safetensors")
             tensors = load_file(checkpoint / "objective.safetensors")
         except (OSError, SafetensorError):
             return {}

@@ -110,7 +110,7 @@ class Unreadable:
 
 
 def test_a_number_of_workers_that_makes_no_sense_is_refused():
-    with pytest.raises(ValueError, match="workers must be at least 1"):
+    with pytest.raises(ValueError, match="workers must be an integer of at least 1, got 0"):
         LocalEngine(0)
 
 

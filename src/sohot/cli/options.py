@@ -8,12 +8,22 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from .._limits import check_threads
 from ..methods.options import flag, in_groups, kinds_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
-ReadThreads = Annotated[int | None, typer.Option("--read-threads", min=0, help="Threads that read images.")]
+
+
+def _check_read_threads(value: int | None) -> int | None:
+    return None if value is None else check_threads(value, "--read-threads", 0)
+
+
+ReadThreads = Annotated[
+    int | None,
+    typer.Option("--read-threads", min=0, callback=_check_read_threads, help="Threads that read images."),
+]
 
 Trust = Annotated[
     bool, typer.Option("--trust", help="Import the Python file that RUN names as its network (FILE.py:function).")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from .._limits import usable_cores
 from .._reading import open_regular
 from .names import printable
 
@@ -162,5 +163,4 @@ def default_workers() -> int:
     >>> 1 <= default_workers() <= 8
     True
     """
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(usable or 1, 8)
+    return min(usable_cores(), 8)

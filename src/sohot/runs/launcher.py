@@ -18,6 +18,7 @@ import torch
 
 from .._device import choose_device
 from .._files import write_toml
+from .._limits import check_processes, check_threads, usable_cores
 from ..functional.plain_checks import check_choice
 from ..methods.options import flag
 from ..methods.settings import STRATEGIES
@@ -31,6 +32,14 @@ PARENT = "SOHOT_PARENT"
 
 GRACE = 10.0
 """Seconds that the other ranks have to end on their own once one has failed."""
+
+
+def check_room(config: RunConfig) -> None:
+    """Require no more threads than this machine can run; a stored configuration may come from a larger one."""
+    if config.threads is not None:
+        check_threads(config.threads)
+    if config.read_threads is not None:
+        check_threads(config.read_threads, "--read-threads", 0)
 
 
 def needs_launch(config: RunConfig) -> bool:
@@ -48,8 +57,10 @@ def launch(config: RunConfig) -> None:
     if config.out is None:
         raise ValueError("--out is missing: give a folder for the run")
     kind = choose_device(config.device).type
-    there = {"cuda": torch.cuda.device_count(), "mps": 1}.get(kind, config.devices)
-    if config.devices > there:
+    there = {"cuda": torch.cuda.device_count(), "mps": 1}.get(kind)
+    if there is None:
+        check_processes(config.devices, "--devices")
+    elif config.devices > there:
         raise ValueError(f"--devices {config.devices}: this machine has {there} of kind {kind}")
     shared = _environment(config)
     with tempfile.TemporaryDirectory(prefix="sohot-ranks-") as folder:
@@ -195,7 +206,7 @@ def _environment(config: RunConfig) -> dict[str, str]:
             f"--num-nodes {config.num_nodes}: set MASTER_ADDR (the name of the first machine) and NODE_RANK (0 on the"
             " first, 1 on the second, …) on each machine, or start with torchrun"
         )
-    threads = config.threads or max(1, (os.cpu_count() or 1) // config.devices)
+    threads = config.threads or max(1, usable_cores() // config.devices)
     return {
         "OMP_NUM_THREADS": str(threads),
         "TORCH_CPP_LOG_LEVEL": "ERROR",  # hide performance hints: ranks look for streams without a gradient

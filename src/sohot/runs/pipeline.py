@@ -22,7 +22,7 @@ from ..training.run_folder import require_same
 from .auto import SELECTION, auto_candidates, is_auto, recall_choice
 from .config import RunConfig
 from .description import CONFIG, DESCRIPTION, REPORT, make_report
-from .launcher import end_with_parent, launch, needs_launch
+from .launcher import check_room, end_with_parent, launch, needs_launch
 from .predictions import predictions_of, write_predictions
 from .presets import explain_paper, is_paper, resolve_paper
 from .run_data import RunData, add_test, digest_names, gather, gather_training
@@ -89,6 +89,7 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
         watcher.note(explain_paper(config))
     if is_auto(config):
         require_one_device(config)
+    check_room(config)
     if needs_launch(config):
         launch(config)
         return {}

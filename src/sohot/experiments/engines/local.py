@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from ..._limits import check_processes, check_threads, usable_cores
 from ...data.decode import default_workers
 from ..cell import Cell
 from . import Outcome, Work, describe_error
@@ -50,10 +51,10 @@ class LocalEngine:
 
     def __init__(self, workers: int | None = None, device: str = "auto", threads: int | None = None) -> None:
         self.gpus = _gpus() if device in ("auto", "cuda") else []
-        self.workers = workers if workers is not None else len(self.gpus) or default_workers()
-        if self.workers < 1:
-            raise ValueError(f"workers must be at least 1, got {self.workers}")
-        self.threads = threads or max(1, _cores() // self.workers)
+        usual = len(self.gpus) or default_workers()
+        self.workers = usual if workers is None else check_processes(workers, "workers")
+        share = max(1, usable_cores() // self.workers)
+        self.threads = share if threads is None else check_threads(threads, "threads")
 
     def run(self, cells: Iterator[Cell], work: Work) -> Iterator[Outcome]:
         """Compute cells; see `Engine`."""
@@ -228,7 +229,3 @@ def _gpus() -> list[str]:
     count = torch.cuda.device_count()
     visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
     return visible[:count] if visible else [str(number) for number in range(count)]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

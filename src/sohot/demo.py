@@ -13,7 +13,7 @@ from .experiments.demo_result import DemoResult, SplitAccuracies, save_demo
 from .experiments.digit_splits import SHOTS, draw_split
 from .experiments.digit_training import STEPS, fit_digits, new_model, settings_for
 from .experiments.grid import BASELINE
-from .functional.plain_checks import check_count
+from .methods import options
 from .methods.registry import method
 from .reporting.figures.demo import draw_pictures
 from .reporting.pages.words import count
@@ -62,8 +62,12 @@ def run_demo(
     """
     began = time.perf_counter()
     names = _check_methods(METHODS if methods is None else methods)
-    for value, name, lowest in ((splits, "splits", 1), (seed, "seed", 0), (steps, "steps", 1)):
-        check_count(value, name, lowest)
+    for within, value, name in (
+        (options.from_to(1, 1000), splits, "splits"),
+        (options.SEED, seed, "seed"),
+        (options.STEPS, steps, "steps"),
+    ):
+        within.check(value, name)
     folder = _make_folder(Path(out))
     accuracies: dict[str, list[float]] = {name: [] for name in names}
     shown: dict[str, FitResult] = {}  # the networks of the first split, for the pictures

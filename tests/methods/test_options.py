@@ -1,13 +1,17 @@
 """Options are declared once: what takes them agrees on names, defaults and ranges."""
 
 import inspect
+from collections.abc import Callable
 from dataclasses import fields
+from typing import get_type_hints
 
+import numpy as np
 import pytest
+import torch
 
 from sohot import SoHoTClassifier
 from sohot.methods import METHOD_NAMES, OTHER_NAMES, FitSettings, HeadSettings, method
-from sohot.methods.options import GROUPS, RENAMED, Allowed, in_groups
+from sohot.methods.options import GROUPS, RENAMED, Allowed, flag, in_groups, kinds_of
 from sohot.methods.records import METHOD_OPTIONS
 from sohot.runs import RunConfig
 
@@ -46,6 +50,47 @@ def test_every_option_has_a_group_a_help_and_a_default_within_its_range(kind: ty
             assert about["optional"]
         elif isinstance(about["within"], Allowed):
             about["within"].check(declared.default, declared.name)
+
+
+def numeric(kind: type) -> list[str]:
+    hints = get_type_hints(kind)
+    return [one.name for one in in_groups(kind) if {int, float} & set(kinds_of(hints[one.name]))]
+
+
+OUT_OF_RANGE = (10**31, 10**400, 1e39, 1e300, float("inf"), float("nan"), -1, -0.5)
+
+
+@pytest.mark.parametrize(("kind", "spell"), [(RunConfig, flag), (FitSettings, str), (HeadSettings, str)])
+@pytest.mark.parametrize("value", OUT_OF_RANGE)
+def test_a_number_that_no_one_can_mean_is_refused_by_name(
+    kind: type, spell: Callable[[str], str], value: float
+) -> None:
+    for name in set(numeric(kind)) - {"channels", "source_channels"}:  # the network says which it takes
+        with pytest.raises(ValueError, match=f"^{spell(name)} must be "):
+            kind(**{name: value})
+
+
+def test_the_largest_numbers_fit_in_float32() -> None:
+    largest = FitSettings(lr=1e30, head_factor=1e6, sigma1=1e30, sigma2=1e30, seed=2**63 - 1, steps=10**7)
+    assert np.isfinite(np.float32(largest.lr * largest.head_factor))
+    assert torch.Generator().manual_seed(largest.seed).initial_seed() == largest.seed
+
+
+@pytest.mark.parametrize("orders", [(101,), (2, 10**30), (1,), ()])
+def test_orders_that_take_forever_are_refused(orders: tuple[int, ...]) -> None:
+    for kind in (FitSettings, HeadSettings):
+        with pytest.raises(ValueError, match="orders must"):
+            kind(method="so", orders=orders)
+
+
+def test_the_estimator_names_its_own_parameter() -> None:
+    with pytest.raises(ValueError, match=f"random_state must be at most {2**63 - 1}, got {10**30}"):
+        SoHoTClassifier(random_state=10**30).settings()
+
+
+def test_a_number_of_a_file_that_no_float_holds_is_refused() -> None:
+    with pytest.raises(ValueError, match="--lr must be a number"):
+        RunConfig.from_values({"lr": 10**400})
 
 
 def test_no_option_has_an_old_name_of_another() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from .._device import choose_device
-from ..methods.options import convert
+from ..methods.options import WIDTH, convert
 from ..methods.settings import HeadSettings
 from ..networks.registry import create_backbone, find_builder
 from ..runs.auto import AUTO
@@ -36,6 +36,8 @@ def make_features(
     if out.suffix != ".npz":
         raise ValueError(f"--out {out} must end in .npz")
     require_writable(out)
+    if image_size is not None:
+        WIDTH.check(image_size, "--image-size")
     find_builder(backbone)
     where = choose_device(device)
     with results_only(), bar(quiet) as progress:

@@ -12,7 +12,7 @@ import torch
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
-from ..methods.options import renamed
+from ..methods.options import SEED, renamed
 from ..methods.settings import HeadSettings
 from ..training.errors import Diverged
 from .domains import TargetStream
@@ -225,6 +225,7 @@ class SoHoTClassifier(FeatureClassifier):
         state = self.random_state
         is_seed = isinstance(state, (int, np.integer)) and not isinstance(state, bool)
         seed = int(state) if is_seed else int(check_random_state(state).randint(2**31 - 1))
+        SEED.check(seed, "random_state")
         return HeadSettings(**values, seed=seed)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args
 
-from ..functional.plain_checks import check_choice, check_count, check_not_negative
+from ..functional.plain_checks import check_choice, check_count, check_not_negative, check_orders
 
 DATA, NETWORK, METHOD, TRAINING, MACHINE, RUN = "Data", "Network", "Method", "Training", "Machine", "Run"
 GROUPS = (DATA, RUN, NETWORK, METHOD, TRAINING, MACHINE)
@@ -51,9 +51,27 @@ class Allowed:
     check: Callable[[Any, str], Any]
 
 
+_MANY = 10**9  # no count comes near it, and sums and products of such counts still fit in 64 bits
+_LARGE = 1e30  # products of such numbers with those of a network still fit in float32
+
+
 def at_least(lowest: int) -> Allowed:
-    """Return the range of integers from `lowest` up."""
-    return Allowed(f"an integer of at least {lowest}", lambda value, name: check_count(value, name, lowest))
+    """Return the range of integers from `lowest` up, as far as anyone can mean them."""
+    return Allowed(f"an integer of at least {lowest}", from_to(lowest, _MANY).check)
+
+
+def from_to(lowest: int, most: int) -> Allowed:
+    """Return a range of integers.
+
+    >>> from_to(1, 3).words
+    'an integer from 1 to 3'
+    """
+
+    def check(value: Any, name: str) -> None:
+        if check_count(value, name, lowest) > most:
+            raise ValueError(f"{name} must be at most {most}, got {value}")
+
+    return Allowed(f"an integer from {lowest} to {most}", check)
 
 
 def one_of(*choices: str) -> Allowed:
@@ -71,19 +89,36 @@ def each_of(choices: tuple[str, ...]) -> Allowed:
     return Allowed(", ".join(choices), check)
 
 
-def _above_zero(value: Any, name: str) -> None:
-    if check_not_negative(value, name) == 0:
-        raise ValueError(f"{name} must be above 0, got {value}")
+def _check_number(value: Any, name: str, most: float = _LARGE) -> float:
+    if isinstance(value, (int, float)) and most < value < float("inf"):
+        raise ValueError(f"{name} must be at most {most:g}, got {value}")
+    return check_not_negative(value, name)
+
+
+def above_zero(most: float = _LARGE) -> Allowed:
+    """Return the range of numbers above 0."""
+
+    def check(value: Any, name: str) -> None:
+        if _check_number(value, name, most) == 0:
+            raise ValueError(f"{name} must be above 0, got {value}")
+
+    return Allowed("above 0", check)
 
 
 def _share(value: Any, name: str) -> None:
-    if check_not_negative(value, name) > 1:
+    if _check_number(value, name) > 1:
         raise ValueError(f"{name} must be between 0 and 1, got {value}")
 
 
 def _not_negative(value: Any, name: str) -> None:
     for number in value if isinstance(value, tuple) else (value,):
-        check_not_negative(number, name)
+        _check_number(number, name)
+
+
+def _orders(values: Any, name: str) -> None:
+    for order in check_orders(values):
+        if order > 100:
+            raise ValueError(f"each of {name} must be at most 100, got {order}")
 
 
 def _switch(value: Any, name: str) -> None:
@@ -92,9 +127,13 @@ def _switch(value: Any, name: str) -> None:
 
 
 NOT_NEGATIVE = Allowed("at least 0", _not_negative)
-ABOVE_ZERO = Allowed("above 0", _above_zero)
+ABOVE_ZERO = above_zero()
 SHARE = Allowed("0 to 1", _share)
 SWITCH = Allowed("true or false", _switch)
+STEPS = from_to(1, 10**7)
+SEED = from_to(0, 2**63 - 1)  # the largest integer of TOML
+WIDTH = from_to(1, 2**16)
+ORDERS = Allowed("each 2 to 100", _orders)
 
 
 def option(
@@ -188,7 +227,7 @@ def convert(one: "Field[Any]", hint: Any, value: Any) -> Any:
     for kind in kinds:
         try:
             return _CONVERTERS[kind](value)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             continue
     wanted = " or ".join(_IN_WORDS[kind] for kind in kinds)
     raise ValueError(f"{flag(one.name)} must be {wanted}, got {value!r}")

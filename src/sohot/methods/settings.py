@@ -15,9 +15,14 @@ from .options import (
     METHOD,
     NETWORK,
     NOT_NEGATIVE,
+    ORDERS,
+    SEED,
     SHARE,
+    STEPS,
     SWITCH,
     TRAINING,
+    WIDTH,
+    above_zero,
     at_least,
     check_ranges,
     each_of,
@@ -45,7 +50,9 @@ class MethodOptions:
     """Method and training options shared by images and features."""
 
     method: str = option("means", METHOD, methods_help())
-    orders: tuple[int, ...] | None = option(None, METHOD, "Orders to align instead of the method's own, e.g. 2,3.")
+    orders: tuple[int, ...] | None = option(
+        None, METHOD, "Orders to align instead of the method's own, e.g. 2,3.", ORDERS
+    )
     sigma1: float | tuple[float, ...] = option(0.1, METHOD, "Weight of the scatters, or one per order.", NOT_NEGATIVE)
     sigma2: float = option(0.1, METHOD, "Weight of the means.", NOT_NEGATIVE)
     alpha1: float = option(0.1, METHOD, "How strongly ζ of the scatters is pulled to 1.", NOT_NEGATIVE)
@@ -75,13 +82,15 @@ class MethodOptions:
 
     optimizer: str = option("sgd", TRAINING, "sgd or adamw.", one_of(*OPTIMIZERS))
     lr: float = option(0.003, TRAINING, "Peak learning rate of the layers below the classifier.", ABOVE_ZERO)
-    head_factor: float = option(10.0, TRAINING, "Learning rate of the classifier, as a multiple of --lr.", ABOVE_ZERO)
+    head_factor: float = option(
+        10.0, TRAINING, "Learning rate of the classifier, as a multiple of --lr.", above_zero(1e6)
+    )
     zeta_lr: float = option(0.01, TRAINING, "Peak learning rate of ζ.", NOT_NEGATIVE)
     momentum: float = option(0.9, TRAINING, "Momentum of sgd.", SHARE)
     weight_decay: float = option(5e-4, TRAINING, "Weight decay of the layers below the classifier.", NOT_NEGATIVE)
     schedule: str = option("one-cycle", TRAINING, "one-cycle, cosine or constant.", one_of(*SCHEDULES))
     warmup: float = option(0.3, TRAINING, "Share of the steps over which the learning rate rises.", SHARE)
-    seed: int = option(0, TRAINING, "Random seed, also for the choice of shots.", at_least(0))
+    seed: int = option(0, TRAINING, "Random seed, also for the choice of shots.", SEED)
 
 
 @dataclass(frozen=True)
@@ -143,7 +152,7 @@ class Stage(NamedTuple):
 class Settings(MethodOptions):
     """What `FitSettings` and `HeadSettings` share: checks, JSON, and the meaning of None."""
 
-    steps: int = option(100, TRAINING, "Number of training steps.", at_least(1))
+    steps: int = option(100, TRAINING, "Number of training steps.", STEPS)
 
     def __post_init__(self) -> None:
         for name in _LISTS:  # JSON and TOML give lists
@@ -259,7 +268,7 @@ class HeadSettings(HeadOptions, Settings):
     streams: str = option(
         "shared", NETWORK, "One network for both domains (shared) or one each (separate).", one_of(*STREAMS)
     )
-    hidden: int | None = option(None, NETWORK, "Size of a hidden layer; without it the network is linear.", at_least(1))
+    hidden: int | None = option(None, NETWORK, "Size of a hidden layer; without it the network is linear.", WIDTH)
     components: int | None = option(
         128,
         NETWORK,

@@ -14,7 +14,9 @@ from ..methods.options import (
     METHOD,
     NETWORK,
     RUN,
+    STEPS,
     TRAINING,
+    WIDTH,
     at_least,
     check_ranges,
     convert,
@@ -70,7 +72,7 @@ class RunConfig(ImageOptions, HeadOptions):
     dropout: str = option(
         "classifier", NETWORK, f"Dropout: {DROPOUTS[0]} (none before alignment), {DROPOUTS[1]} or {DROPOUTS[2]}."
     )
-    image_size: int | None = option(None, NETWORK, "Side of the images in pixels; by default the network's own.")
+    image_size: int | None = option(None, NETWORK, "Side of the images in pixels; by default the network's own.", WIDTH)
     channels: int = option(3, NETWORK, "Channels of the target images: 3 (colour) or 1 (grey, depth).")
     source_backbone: str | None = option(None, NETWORK, "A different network for the source.")
     source_weights: Path | None = option(None, NETWORK, "File of the source network's weights.")
@@ -91,9 +93,9 @@ class RunConfig(ImageOptions, HeadOptions):
     batch_norm: str = option(
         "auto", NETWORK, f"Batch-norm statistics of trained layers: {', '.join(BATCH_NORMS[:-1])} or {BATCH_NORMS[-1]}."
     )
-    projection: int | None = option(None, NETWORK, "Project the features of both streams to this size.")
+    projection: int | None = option(None, NETWORK, "Project the features of both streams to this size.", WIDTH)
 
-    steps: int | None = option(None, TRAINING, "Number of training steps.", shown=f"{FitSettings.steps}")
+    steps: int | None = option(None, TRAINING, "Number of training steps.", STEPS, shown=f"{FitSettings.steps}")
     epochs: int | None = option(None, TRAINING, "Passes over the training images, instead of --steps.", at_least(1))
     batch_rows: int = option(
         256, TRAINING, "Maximum number of images in a batch; 0 for the whole training set.", at_least(0)

@@ -1,6 +1,8 @@
 """The driver: what fails is kept and told, what is done is kept, and nothing is held when it stops."""
 
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
@@ -106,6 +108,33 @@ def test_a_grid_grows_and_keeps_what_is_done(tmp_path):
     other = run_grid(plan(small_grid(splits=(1,)).changed({"steps": 1})), ENGINE)
     assert (other.total, other.computed, len(other.records)) == (2, 2, 2)  # records of another grid stay out
     assert read_grid(tmp_path / "out" / "grid.toml").settings["steps"] == 1
+
+
+def test_a_different_grid_is_refused_while_the_first_is_computed(tmp_path):
+    root = write_domains(tmp_path / "data")
+    plan = partial(plan_grid, root=root, out=tmp_path / "out", device="cpu", workers=0)
+    other = plan(small_grid(splits=(2,), methods=("t",)))
+
+    class Watcher(GridWatcher):
+        def started(self, cell):  # noqa: ARG002
+            with pytest.raises(BlockingIOError, match=r"out is in use: process .* is computing a different grid"):
+                run_grid(other, ENGINE)
+
+    first = run_grid(plan(small_grid(splits=(1,))), ENGINE, watcher=Watcher())
+    assert (first.computed, len(first.records)) == (2, 2)
+    assert read_grid(tmp_path / "out" / "grid.toml").splits == (1,)
+    assert run_grid(other, ENGINE).computed == 1  # now it is free
+
+
+def test_a_cell_whose_record_is_damaged_is_computed_again(tmp_path):
+    plan = plan_grid(small_grid(splits=(1,)), write_domains(tmp_path / "data"), tmp_path / "out", device="cpu")
+    run_grid(plan, ENGINE)
+    with closing(sqlite3.connect(plan.results)) as file, file:
+        file.execute("UPDATE attempts SET result = '{' WHERE key = ?", (plan.cells[0].key,))
+    with pytest.warns(UserWarning, match="the record of cell photos-sketches split 1 s.t .* is damaged"):
+        again = run_grid(plan, ENGINE)
+    assert (again.computed, again.kept, again.failed) == (1, 1, [])
+    assert len(again.records) == 2
 
 
 def test_a_grid_whose_cells_fail_says_which(tmp_path):

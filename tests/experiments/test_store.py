@@ -5,13 +5,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 from experiment_work import make_cells, result_of
 
 from sohot.experiments import database
-from sohot.experiments import store as module
+from sohot.experiments import runners as module
 from sohot.experiments.database import StoreError
 from sohot.experiments.result import ChosenSettings
 from sohot.experiments.store import Store
@@ -31,7 +32,7 @@ def store(file):
 def someone_else(file, **changes):
     """A store as another process would open it."""
     other = Store(file)
-    other.runner = replace(other.runner, **changes)
+    other.runners.me = replace(other.runners.me, **changes)
     return other
 
 
@@ -140,7 +141,7 @@ def test_hearts_beat(file, monkeypatch):
             (beat,) = connection.execute("SELECT beat FROM runners").fetchone()
             if beat > 1:
                 break
-            store._stop.wait(0.01)
+            store.runners._stop.wait(0.01)
         connection.close()
         assert beat > 1
 
@@ -181,26 +182,46 @@ def test_what_json_cannot_hold_is_refused_and_leaves_nothing(store):
     assert store.records() == []
 
 
-@pytest.mark.parametrize(
-    ("column", "content", "sentence"),
-    [
-        ("result", "{}", "it has no 'accuracy'"),
-        ("result", '{"accuracy": {"rows": 2}}', "the accuracy has no 'interval95'"),
-        ("result", "half of {", "Expecting value"),
-        ("result", "[1]", "list"),
-        ("cell", '{"shift": "A-W"}', "missing"),
-        ("versions", "7", "int"),
-    ],
-)
-def test_a_damaged_attempt_is_told_in_a_sentence(store, file, column, content, sentence):
-    cell = make_cells(1)[0]
-    store.claim(cell)
-    store.finish(cell, result_of())
-    with sqlite3.connect(file) as connection:
-        connection.execute(f"UPDATE attempts SET {column} = ?", (content,))
-    connection.close()
-    with pytest.raises(ValueError, match=rf"results\.sqlite: the record of cell \w+ is damaged: .*{sentence}"):
-        store.records()
+def test_a_different_grid_waits_until_the_first_has_ended(store, file):
+    first, second = make_cells(2)
+    store.plan([first])
+    with Store(file) as same:
+        same.plan([first])  # the same grid is shared
+    with Store(file) as other:
+        with pytest.raises(BlockingIOError, match=rf"process {os.getpid()} on .* is computing a different grid"):
+            other.plan([second])
+        store.close()
+        other.plan([second])
+        assert store.file == other.file
+
+
+def test_a_different_grid_of_another_machine_is_looked_for(file, monkeypatch):
+    first, second = make_cells(2)
+    clock = [100.0]
+    away, beating = someone_else(file, host="elsewhere", place="?"), [True]
+    away.plan([first])
+
+    def sleep(seconds):
+        clock[0] += seconds
+        if beating[0] and clock[0] > 110:
+            with closing(sqlite3.connect(file)) as connection, connection:
+                connection.execute("UPDATE runners SET beat = beat + 1")
+
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(module.time, "sleep", sleep)
+    with Store(file) as store:
+        with (
+            pytest.warns(UserWarning, match="on elsewhere was computing another grid here"),
+            pytest.raises(BlockingIOError, match="on elsewhere is computing a different grid"),
+        ):
+            store.plan([second])
+        beating[0] = False
+        clock[0] += module.TIMEOUT_SECONDS
+        store.plan([second])
+    with Store(file) as store, pytest.warns(UserWarning, match="looking if it still is"):
+        store.plan([first])  # a process that has just begun waits for a minute
+    assert clock[0] > 230
+    away.close()
 
 
 def test_another_file_and_another_version_are_refused(tmp_path, file):

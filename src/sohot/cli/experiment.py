@@ -71,7 +71,8 @@ HELP = """Compute a grid of trainings (data set x shifts x splits x methods x se
 
 The paper's tables and figures are built in (--list); your own grid is a short TOML file.
 
-Finished cells are kept in --out: after a stop or kill the same command continues. Several commands may share a folder.
+Finished cells are kept in --out: after a stop or kill the same command continues. Several commands may compute one grid
+in one folder.
 
 A small part of the paper's first table, then more splits of it:
 

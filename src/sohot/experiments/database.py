@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,10 @@ def is_shared(folder: Path, mounts: str | None = None) -> bool:
 
 
 _BUSY_SECONDS = 60.0
+_STEPS = 100_000
+"""Steps of SQLite's machine between two looks at whether a statement runs away; some thousandths of a second."""
+_STEPS_PER_BYTE = 10
+"""A statement on a healthy file takes fewer: even a short row takes more bytes than steps."""
 
 
 class StoreError(OSError):
@@ -61,7 +65,11 @@ class StoreError(OSError):
 
 
 class Database:
-    """A connection to an SQLite file.
+    """A connection to an SQLite file, which may come from a stranger.
+
+    Only the tables of the schema are accepted: views, triggers and computed columns could run for ever. A statement
+    that takes far more steps than the size of the file explains is stopped, too: pages may refer to each other so that
+    a small file seems to hold endless rows.
 
     Args:
         file: The file; created if missing.
@@ -76,24 +84,39 @@ class Database:
     def __init__(self, file: Path, schema: str, version: int) -> None:
         self.file = file
         self._ahead: bool | None = None
+        self._looks = 0
+        if file.exists() and not file.is_file():
+            raise ValueError(f"{file} is not a results file: it is not even a regular file")
         with self.guard("be opened"):
             self._connection = self.connect()
             self._prepare(schema, version)
 
     def execute(self, query: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         """Execute a statement, inside `transaction` or `guard`."""
+        self._looks = 0
         return self._connection.execute(query, values)
 
     def one(self, query: str) -> int:
         """Query one number."""
-        return int(self._connection.execute(query).fetchone()[0])
+        return int(self.execute(query).fetchone()[0])
 
     def connect(self) -> sqlite3.Connection:
         """Open another connection, for another thread."""
         connection = sqlite3.connect(self.file, timeout=_BUSY_SECONDS, isolation_level=None)
         connection.row_factory = sqlite3.Row
+        connection.text_factory = lambda text: text.decode(errors="replace")  # one damaged row does not hide the others
+        connection.set_progress_handler(self._runs_away, _STEPS)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
         connection.execute("PRAGMA synchronous = EXTRA")  # a commit counts once it is on disk
         return connection
+
+    def _runs_away(self) -> bool:
+        """Tell SQLite whether to stop the current statement."""
+        self._looks += 1
+        files = [self.file, self.file.with_name(f"{self.file.name}-wal")]
+        size = sum(file.stat().st_size for file in files if file.exists())
+        return self._looks * _STEPS > 10 * _STEPS + _STEPS_PER_BYTE * size
 
     def write_ahead(self) -> None:
         """Use a write-ahead log while this process writes, except on shared file systems, where it does not work.
@@ -143,6 +166,8 @@ class Database:
         except sqlite3.DatabaseError as error:
             if "not a database" in str(error) or "malformed" in str(error):
                 raise ValueError(f"{self.file} is not a results file, or is damaged: {error}") from None
+            if "interrupted" in str(error):
+                raise ValueError(f"{self.file} is damaged: it seems to hold far more than its size allows") from None
             raise StoreError(f"the results in {self.file} cannot {what}: {reason(error, self.file)}") from None
 
     def _prepare(self, schema: str, version: int) -> None:
@@ -150,10 +175,29 @@ class Database:
         if found not in (0, version):
             raise ValueError(f"{self.file} was written by another version of sohot (format {found}, not {version})")
         if found == 0:
-            with self.transaction():
-                for statement in schema.split(";"):
-                    self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA user_version = {version}")
+            self._create(schema, version)
+        with closing(sqlite3.connect(":memory:")) as pattern:
+            pattern.executescript(schema)
+            wanted = _objects(pattern)
+        tables = {name for kind, name, *_ in wanted if kind == "table"}
+        if wanted != {one for one in _objects(self._connection) if not tables.isdisjoint(one[1:3])}:
+            raise ValueError(f"{self.file} is not a results file, or was changed: its tables are not those of sohot")
+
+    def _create(self, schema: str, version: int) -> None:
+        with self.transaction():
+            if self.one("PRAGMA user_version") == version:  # another process has just created the tables
+                return
+            if _objects(self._connection):
+                raise ValueError(f"{self.file} is not a results file: it holds something else")
+            for statement in schema.split(";"):
+                self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA user_version = {version}")
+
+
+def _objects(connection: sqlite3.Connection) -> set[tuple[str, str, str, str]]:
+    """Return the kind, name, table and definition of everything that a file declares."""
+    rows = connection.execute("SELECT type, lower(name), lower(tbl_name), coalesce(sql, '') FROM sqlite_master")
+    return {(kind, name, table, " ".join(sql.split())) for kind, name, table, sql in rows}
 
 
 def reason(error: sqlite3.DatabaseError, file: Path) -> str:

@@ -143,7 +143,8 @@ def run_grid(
         if any(cell.frozen for cell in pending):
             engine = FrozenEngine(plan.where, watcher.progress)
         computed = run_cells(pending, store, engine, partial(run_cell, where=plan.where), retry_failed, watcher)
-        records = store.records()
+        keys = {cell.key for cell in plan.cells}
+        records = [one for one in store.records(every=True) if one.key in keys]
     failed = [(one.cell, str(one.error)) for one in records if one.result is None]
     return GridRun(len(plan.cells), computed, kept, failed, records)
 

@@ -1,9 +1,11 @@
-"""Atomic writing of bytes, JSON and TOML, and folders locked by one process."""
+"""Atomic writing of bytes, JSON, CSV and TOML, and folders locked by one process."""
 
+import csv
+import io
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,34 @@ def write_json(file: Path, value: Any) -> None:
 def to_json(value: Any) -> bytes:
     """Encode JSON for storage: indented for readers, without NaN."""
     return (json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def to_csv(rows: Iterable[Sequence[Any]]) -> str:
+    """Write CSV with plain newlines that is safe to open in a spreadsheet; None becomes an empty cell.
+
+    >>> print(to_csv([["method", "gain"], ["=1+1", -0.5], ["so", None]]), end="")
+    method,gain
+    '=1+1,-0.5
+    so,
+    """
+    line = io.StringIO(newline="")
+    writer = csv.writer(line, lineterminator="\r\n")  # both characters, or a lone \r would stay without quotes
+    lines = []
+    for row in rows:
+        writer.writerow([harmless_cell(cell) if isinstance(cell, str) else cell for cell in row])
+        lines.append(line.getvalue().removesuffix("\r\n"))
+        line.seek(0)
+        line.truncate()
+    return "".join(f"{one}\n" for one in lines)
+
+
+def harmless_cell(text: str, before: str = "'") -> str:
+    """Keep a spreadsheet from evaluating a text that looks like a formula, by putting something before it.
+
+    >>> harmless_cell("=1+1"), harmless_cell("-a.png", "./"), harmless_cell("mug")
+    ("'=1+1", './-a.png', 'mug')
+    """
+    return before + text if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -221,6 +221,17 @@ def test_csv_holds_the_same_numbers_as_json() -> None:
     assert {line["backbone"] for line in lines if line["origin"] == "published"} == {"alexnet", "own"}
 
 
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_name_in_csv_is_a_formula_to_a_spreadsheet_and_numbers_stay_numbers(start: str) -> None:
+    backbone = f"{start}cmd|calc!A1.py:net"
+    records = [changed(one, backbone=backbone) for one in make_records(replace(GRID, shifts=("A-W",)))]
+    lines = list(csv.DictReader(io.StringIO(csv_table(records, replace(GRID, shifts=("A-W",))), newline="")))
+    ours = [line for line in lines if line["origin"] == "ours"]
+    assert {line["backbone"] for line in ours} == {f"'{backbone}"}
+    assert all(float(line["mean"]) > 0 for line in ours)
+    assert any(float(line["difference_low"]) < 0 for line in ours if line["difference_low"])
+
+
 def test_names_are_shown_and_not_obeyed() -> None:
     document = Document(NASTY, [TextTable(NASTY, ["name", NASTY], [[NASTY, "1"]])], [NASTY])
     text, markdown, latex = to_text(document), to_markdown(document), to_latex(document)

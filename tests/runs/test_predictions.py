@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sohot.data.names import printable
 from sohot.runs import Prediction, predictions_csv, read_predictions
 
-names = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters='\n",=+-@'), min_size=1).filter(
+names = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters='\r\n\t",=+-@'), min_size=1).filter(
     lambda name: "/" not in name
 )
 

@@ -52,12 +52,3 @@ def enumerate_words(words: Iterable[str], limit: int = 20) -> str:
     words = list(words)
     text = ", ".join(words[:limit])
     return text if len(words) <= limit else f"{text} and {len(words) - limit} more"
-
-
-def harmless_cell(text: str, before: str = "'") -> str:
-    """Keep a spreadsheet from evaluating a text that looks like a formula, by putting something before it.
-
-    >>> harmless_cell("=1+1"), harmless_cell("-a.png", "./"), harmless_cell("mug")
-    ("'=1+1", './-a.png', 'mug')
-    """
-    return before + text if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

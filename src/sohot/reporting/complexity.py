@@ -13,12 +13,13 @@ from torch import Tensor
 
 from .. import __version__
 from .._device import one_thread
+from .._files import to_csv
 from .._reading import read_json
 from ..functional.distance import explicit_cost, gram_cost, scatter_distance
 from .pages import plots
 from .pages.blocks import Block, Fact, Gallery, Listing, Number, Page, Pairs, Plot, Section, Side, Table, embed_figures
 from .pages.words import pairs_of
-from .tables.formats import Document, TextTable, to_csv, to_text, write_documents
+from .tables.formats import Document, TextTable, to_text, write_documents
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -146,7 +147,7 @@ def write_complexity(result: Complexity, out: Path) -> list[Path]:
     from .figures.canvas import save_figure
 
     columns = [one.name for one in fields(Cost)]
-    lines = to_csv(columns, ([getattr(row, name) for name in columns] for row in result.rows))
+    lines = to_csv([columns, *([getattr(row, name) for name in columns] for row in result.rows)])
     files = write_documents(_document(result), result.as_json(), lines, out)
     return files + save_figure(complexity_figure(result), out / "figures", "complexity")
 

@@ -1,7 +1,6 @@
 """Labels of images predicted by a run, and a CSV file of them that is safe to open in a spreadsheet."""
 
 import csv
-import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,13 +10,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from .._files import write_atomically
+from .._files import harmless_cell, to_csv, write_atomically
 from ..data.crops import to_tensor
 from ..data.decode import SUFFIXES, UnreadableImage, default_workers, read_image
 from ..data.folders import LeftOut
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
-from ..data.names import harmless_cell, natural_key, printable
+from ..data.names import natural_key, printable
 from .loaded_run import LoadedRun
 
 BATCH = 32
@@ -133,17 +132,15 @@ def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
     file,label,probability
     "./=a,b.png",mug,0.750000
     """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
     known = any(prediction.truth is not None for prediction in predictions)
     more = [name for rank in range(2, top + 1) for name in (f"label_{rank}", f"probability_{rank}")]
-    writer.writerow(["file", *(["truth"] if known else []), "label", "probability", *more])
+    rows = [["file", *(["truth"] if known else []), "label", "probability", *more]]
     for prediction in predictions:
         pairs = zip(prediction.labels, prediction.probabilities, strict=True)
-        cells = [cell for label, share in pairs for cell in (harmless_cell(label), f"{share:.6f}")]
-        truth = [harmless_cell(prediction.truth or "")] if known else []
-        writer.writerow([harmless_cell(printable(prediction.file), "./"), *truth, *cells])
-    return text.getvalue()
+        cells = [cell for label, share in pairs for cell in (label, f"{share:.6f}")]
+        truth = [prediction.truth or ""] if known else []
+        rows.append([harmless_cell(printable(prediction.file), "./"), *truth, *cells])
+    return to_csv(rows)
 
 
 def read_predictions(file: Path) -> list[Prediction]:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..._files import to_csv
 from ...experiments.result import Attempt
 from ..results import show_value
-from .formats import Document, TextTable, to_csv, to_latex, to_markdown, to_text, write_documents
+from .formats import Document, TextTable, to_latex, to_markdown, to_text, write_documents
 from .layout import lay_out
 from .result_table import DifferenceRow, ResultTable, TableRow, result_table
 
@@ -73,7 +74,7 @@ def long_csv(table: ResultTable) -> str:
     """Write a table as CSV: one line per row and shift, and one for the average over the shifts."""
     names = ["origin", "method", "backbone", *table.varied, "shift"]
     header = [*names, *_NUMBERS, *(f"difference_{name}" for name in _DIFFERENCE)]
-    return to_csv(header, _csv_rows(table))
+    return to_csv([header, *_csv_rows(table)])
 
 
 def _csv_rows(table: ResultTable) -> Iterator[list[Any]]:

@@ -1,9 +1,7 @@
 """Tables of plain strings written as text, Markdown and LaTeX, each with its own escaping, and as files."""
 
-import csv
-import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -193,11 +191,3 @@ def write_documents(document: Document, data: Any, csv_text: str, out: Path) -> 
     for suffix, content in contents.items():
         write_atomically(out / f"table.{suffix}", content)
     return [out / f"table.{suffix}" for suffix in contents]
-
-
-def to_csv(header: list[str], rows: Iterable[list[Any]]) -> str:
-    """Write CSV with plain newlines; None becomes an empty cell."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([header, *rows])
-    return text.getvalue()

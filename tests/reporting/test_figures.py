@@ -16,6 +16,7 @@ from sohot.reporting.figures import (
     confusion_figure,
     curve_figure,
     ellipse_figure,
+    figure_names,
     point_figure,
     shots_figure,
     sigma_figure,
@@ -57,7 +58,8 @@ def test_the_figures_of_a_grid_are_whole_files_the_same_for_the_same_records(tmp
     files = write_figures(RECORDS, GRID, tmp_path / "one")
     names = ["zeta", "curves-A-W", "confusion-A-W-s+t", "confusion-A-W-so", "confusion-A-W-so+zeta"]
     assert [file.name for file in files] == [f"{name}.{form}" for name in names for form in ("png", "svg")]
-    assert sorted(os.listdir(tmp_path / "one" / "figures")) == sorted(file.name for file in files)
+    assert sorted(os.listdir(tmp_path / "one" / "figures")) == sorted([".written.json", *(one.name for one in files)])
+    assert figure_names(RECORDS, GRID) == names
     for file in files:
         if file.suffix == ".png":
             assert file.read_bytes().startswith(b"\x89PNG")

@@ -13,9 +13,11 @@ from PIL import Image
 
 from sohot.demo import run_demo
 from sohot.experiments.cell import Cell
+from sohot.experiments.grid import write_grid
 from sohot.experiments.result import ChosenSettings
 from sohot.experiments.store import Store
 from sohot.methods import METHOD_NAMES, OTHER_NAMES
+from sohot.reporting import write_outputs
 from sohot.reporting.pages import render, script_json, write_report
 from sohot.reporting.pages.blocks import Number, Page, Plot, Section, Table, Words
 from sohot.reporting.pages.experiment_page import load_experiment
@@ -230,15 +232,43 @@ def test_experiments_that_have_hardly_begun(tmp_path: Path) -> None:
 
 
 def test_figures_of_the_experiment_are_part_of_the_page(tmp_path: Path) -> None:
-    from PIL import Image
-
-    folder = make_experiment(tmp_path / "out", splits=1)
+    folder = make_experiment(tmp_path / "out", splits=1, figures=("curves", "confusion"))
     (folder / "figures").mkdir()
-    Image.new("RGB", (8, 8)).save(folder / "figures" / "curves.png")
-    (folder / "figures" / "huge.png").write_bytes(bytes(3_000_000))
+    Image.new("RGB", (8, 8)).save(folder / "figures" / "curves-A-W.png")
+    (folder / "figures" / "confusion-A-W-so.png").write_bytes(bytes(3_000_000))
     seen = read(write_report(folder))
     assert len(seen.named("img")) == 1
-    assert "huge.png" in seen.text
+    assert "confusion-A-W-so.png" in seen.text
+
+
+def test_a_narrower_grid_in_the_same_folder_leaves_no_stale_figures(tmp_path: Path) -> None:
+    out = make_experiment(tmp_path / "out", splits=1, figures=("curves",), methods=("s+t", "so"))
+    wide = load_experiment(out)
+    write_outputs(wide.records, wide.grid, out)
+    Image.new("RGB", (8, 8)).save(out / "figures" / "curves-mine.png")
+    drawn = {file.name for file in (out / "figures").iterdir()}
+    assert "curves-W-A.png" in drawn
+    grid = replace(wide.grid, shifts=("A-W",), methods=("s+t",))
+    write_grid(grid, out / "grid.toml")  # as the narrower experiment does before its first cell
+    assert [one["alt"] for one in read(write_report(out)).named("img")] == ["curves A W"]
+    write_outputs([one for one in wide.records if one.cell.shift == "A-W"], grid, out)
+    left = {file.name for file in (out / "figures").iterdir()}
+    assert left == {name for name in drawn if "W-A" not in name}
+    assert "curves-mine.png" in left  # not ours
+    write_outputs(wide.records, replace(grid, figures=()), out)
+    assert {file.name for file in (out / "figures").iterdir()} == {"curves-mine.png", ".written.json"}
+
+
+@pytest.mark.parametrize("content", ["{", "7", '["../table.csv", "table.csv", 3]'])
+def test_a_damaged_list_of_figures_removes_nothing_else(tmp_path: Path, content: str) -> None:
+    out = make_experiment(tmp_path / "out", splits=1, figures=(), methods=("s+t",))
+    (out / "figures").mkdir()
+    (out / "figures" / ".written.json").write_text(content)
+    (out / "figures" / "table.csv").touch()
+    experiment = load_experiment(out)
+    write_outputs(experiment.records, experiment.grid, out)
+    assert (out / "table.csv").is_file()
+    assert (out / "figures" / "table.csv").is_file()
 
 
 def test_the_page_is_small_but_for_plotly(run: Path, experiment: Path) -> None:
@@ -354,9 +384,9 @@ def test_the_cost_of_the_kernel_form_is_told(tmp_path: Path) -> None:
 
 
 def test_no_id_stands_twice(tmp_path):
-    experiment = make_experiment(tmp_path / "experiment")
+    experiment = make_experiment(tmp_path / "experiment", figures=("curves",))
     (experiment / "figures").mkdir()
-    Image.new("RGB", (4, 4)).save(experiment / "figures" / "figures.png")
+    Image.new("RGB", (4, 4)).save(experiment / "figures" / "curves-A-W.png")
     page = write_report(experiment).read_text(encoding="utf-8")
     ids = [found for _, attributes in Seen(page).elements if (found := attributes.get("id"))]
     assert "figures" in ids

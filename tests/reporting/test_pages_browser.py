@@ -47,7 +47,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("reports")
-    experiment = make_experiment(root / "experiment", published="office-alexnet")
+    experiment = make_experiment(root / "experiment", published="office-alexnet", figures=("curves",))
     (experiment / "figures").mkdir(exist_ok=True)
     Image.new("RGB", (40, 30), "white").save(experiment / "figures" / "curves-A-W.png")
     return {"run": write_report(make_run(root)), "experiment": write_report(experiment)}

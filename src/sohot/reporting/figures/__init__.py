@@ -1,10 +1,12 @@
 """Figures of experiments and of the demo, as PNG and SVG."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..._files import write_json
 from ...data.labelled import Progress
 from ...experiments.result import Attempt
 from ..published import published
@@ -35,11 +37,13 @@ __all__ = [
 ]
 
 STAGE = "drawing figures"
+WRITTEN = ".written.json"
+"""Names of the files that were drawn last, beside them: what a later grid no longer has can be removed."""
 Named = Iterator[tuple[str, Callable[[], "Figure | None"]]]
 
 
 def write_figures(records: Iterable[Attempt], grid: "Grid", out: Path, progress: Progress | None = None) -> list[Path]:
-    """Draw the figures that a grid asks for, as far as its records allow.
+    """Draw the figures that a grid asks for, as far as its records allow, and remove those of an earlier grid.
 
     Args:
         records: Records as the store returns them.
@@ -51,9 +55,7 @@ def write_figures(records: Iterable[Attempt], grid: "Grid", out: Path, progress:
     Returns:
         The files.
     """
-    records = list(records)
-    rows, shifts = collect(records, grid), shifts_of(records, grid)
-    named = [one for kind in grid.figures for one in _DRAWERS[kind](rows, shifts, grid)]
+    named = list(_named(list(records), grid))
     files: list[Path] = []
     for number, (name, draw) in enumerate(named, start=1):
         figure = draw()
@@ -61,7 +63,32 @@ def write_figures(records: Iterable[Attempt], grid: "Grid", out: Path, progress:
             files += save_figure(figure, out / "figures", name)
         if progress is not None:
             progress(STAGE, number, len(named))
+    _replace_written(out / "figures", [file.name for file in files])
     return files
+
+
+def figure_names(records: Iterable[Attempt], grid: "Grid") -> list[str]:
+    """Name the figures that `write_figures` would draw, without suffix and in its order."""
+    return [name for name, _ in _named(list(records), grid)]
+
+
+def _named(records: Sequence[Attempt], grid: "Grid") -> Named:
+    rows, shifts = collect(records, grid), shifts_of(records, grid)
+    for kind in grid.figures:
+        yield from _DRAWERS[kind](rows, shifts, grid)
+
+
+def _replace_written(folder: Path, names: list[str]) -> None:
+    """Remove what was drawn before and is not now; files that we did not draw stay."""
+    try:
+        stale = {str(name) for name in json.loads((folder / WRITTEN).read_bytes())} - {*names}
+    except (OSError, ValueError, TypeError):  # there is no list, or not one of ours
+        stale = set()
+    for file in [*folder.glob("*.png"), *folder.glob("*.svg")]:  # nothing else, whatever the list says
+        if file.name in stale:
+            file.unlink()
+    if names or stale:
+        write_json(folder / WRITTEN, names)
 
 
 def _zeta(rows: Sequence[ResultRow], _shifts: Sequence[str], _grid: "Grid") -> Named:

@@ -12,6 +12,7 @@ from ...experiments.cell import relevant_settings
 from ...experiments.grid import Grid, read_grid
 from ...experiments.result import Attempt, DoneCell, done_cells
 from ...experiments.store import Store
+from ..figures import figure_names
 from ..published import backbone_label
 from ..statistics import PairedDifference
 from ..tables.result_table import ResultTable, result_table
@@ -42,7 +43,7 @@ class Experiment:
         grid: The grid.
         records: The latest attempt at each cell.
         table: The table of the records.
-        figures: Picture files.
+        figures: Picture files of this grid; others may lie beside them.
     """
 
     folder: Path
@@ -87,9 +88,8 @@ def load_experiment(folder: Path) -> Experiment:
         with Store(folder / RESULTS) as store:
             records = store.records()
     grid = read_grid(folder / GRID)
-    figures = folder / FIGURES
-    files = sorted(figures.glob("*.png")) if figures.is_dir() else []
-    return Experiment(folder, grid, records, result_table(records, grid), files)
+    figures = [folder / FIGURES / f"{name}.png" for name in figure_names(records, grid)]
+    return Experiment(folder, grid, records, result_table(records, grid), list(filter(Path.is_file, figures)))
 
 
 def experiment_page(folder: Path) -> Page:

@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from .._start import prepare_process
 from ..training.errors import record_ending
 from .commands import app
 from .exit_codes import describe_end, show_warnings, terminate_politely
@@ -11,6 +12,7 @@ from .exit_codes import describe_end, show_warnings, terminate_politely
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit with its code: 0 success, 1 the work failed, 2 bad arguments or input."""
+    prepare_process()
     command = typer.main.get_command(app)
     try:
         with show_warnings(), terminate_politely():

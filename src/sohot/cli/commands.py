@@ -10,7 +10,7 @@ from .data import data_app
 from .experiment import HELP, experiment
 from .features import features, make_fit_features
 from .fit import make_fit
-from .options import Device, Json, Quiet, ReadThreads, Trust
+from .options import Device, Json, Quiet, ReadThreads, Threads, Trust
 from .output import print_json, print_text, say
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ def evaluate(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Target images, one folder per class.")],
     leave_out: Annotated[bool, typer.Option("--leave-out", help="Skip classes the run does not know.")] = False,
     device: Device = "auto",
+    threads: Threads = None,
     workers: ReadThreads = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -57,8 +58,10 @@ def evaluate(
 
         sohot evaluate runs/first more_sketches
     """
+    from .._device import use_threads
     from .finished_runs import evaluate_run
 
+    use_threads(threads)
     evaluate_run(run, folder, leave_out=leave_out, device=device, workers=workers, quiet=quiet, json=json, trust=trust)
 
 
@@ -71,6 +74,7 @@ def predict(
     ] = None,
     top: Annotated[int, typer.Option("--top", help="Number of most likely classes to give.")] = 1,
     device: Device = "auto",
+    threads: Threads = None,
     workers: ReadThreads = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -84,8 +88,10 @@ def predict(
 
         sohot predict runs/first new_sketches --out labels.csv --top 3
     """
+    from .._device import use_threads
     from .finished_runs import predict_run
 
+    use_threads(threads)
     predict_run(run, paths, out=out, top=top, device=device, workers=workers, quiet=quiet, json=json, trust=trust)
 
 
@@ -139,6 +145,7 @@ def report(
             "--figures", help="Folder for a run's figures (confusion, features) as PNG and SVG.", show_default=False
         ),
     ] = None,
+    threads: Threads = None,
     quiet: Quiet = False,
     json: Json = False,
     trust: Trust = False,
@@ -151,8 +158,10 @@ def report(
 
         sohot report runs/first
     """
+    from .._device import use_threads
     from .finished_runs import report_on
 
+    use_threads(threads)
     report_on(folder, out, images=images, figures=figures, quiet=quiet, json=json, trust=trust)
 
 

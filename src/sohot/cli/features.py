@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..methods.settings import HeadSettings
-from .options import Device, Json, Quiet, ReadThreads, option_parameters, with_parameters
+from .options import Device, Json, Quiet, ReadThreads, Threads, option_parameters, with_parameters
 
 
 def features(
@@ -23,6 +23,7 @@ def features(
     image_size: Annotated[int | None, typer.Option("--image-size", help="Side of the images.")] = None,
     channels: Annotated[int, typer.Option("--channels", help="3 (colour) or 1 (grey, depth).")] = 3,
     device: Device = "auto",
+    threads: Threads = None,
     workers: ReadThreads = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -35,8 +36,10 @@ def features(
 
         sohot features photos --backbone lite0 --out photos.npz
     """
+    from .._device import use_threads
     from .feature_files import make_features
 
+    use_threads(threads)
     make_features(
         folder,
         out,

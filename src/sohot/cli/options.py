@@ -25,6 +25,18 @@ ReadThreads = Annotated[
     typer.Option("--read-threads", min=0, callback=_check_read_threads, help="Threads that read images."),
 ]
 
+
+def _check_threads(value: int | None) -> int | None:
+    return None if value is None else check_threads(value)
+
+
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads", min=1, callback=_check_threads, help="CPU threads for computation.", show_default="one per core"
+    ),
+]
+
 Trust = Annotated[
     bool, typer.Option("--trust", help="Import the Python file that RUN names as its network (FILE.py:function).")
 ]

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from .._device import choose_device
+from .._device import choose_device, side_by_side
 from ..methods.settings import HeadSettings
 from .layout import lay_out
 from .network import Shape, first_values
@@ -15,7 +15,7 @@ from .optimizer import FlatParameters, StackedOptimizer
 from .preparation import PreparedRows, Preparer
 from .problem import FeatureProblem
 from .result import StackedFit
-from .stacks import Algorithm, StackKey, side_by_side, split_stacks
+from .stacks import Algorithm, StackKey, split_stacks
 
 _KINDS = ("cuda", "cpu")  # other devices have no float64, which the principal axes need
 

@@ -1,9 +1,7 @@
-"""Group fits into stacks that train together, and run stacks in parallel on CPU cores."""
+"""Group fits into stacks that train together."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import chain, islice
-from typing import NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -116,50 +114,3 @@ def _budget(device: torch.device) -> int:
         free, _ = torch.cuda.mem_get_info(device)
         return int(free * _GPU_SHARE)
     return _CPU_MEMORY
-
-
-Result = TypeVar("Result")
-
-MOST = 8
-"""Most jobs at a time: each spends a small share in Python, which runs one thread at a time."""
-
-
-def side_by_side(jobs: Iterable[Callable[[], Result]], device: torch.device) -> Iterator[Result]:
-    """Run jobs; on a CPU as many in parallel as torch has threads (at most 8), with one thread each.
-
-    The products of a stack are too small to split among threads, so each core runs its own stacks. A single job gets
-    all threads. Jobs are taken from the iterable one by one, as workers become free.
-
-    Args:
-        jobs: The jobs.
-        device: Where they compute; on a GPU they run one after the other.
-
-    Yields:
-        The results, as jobs finish.
-
-    Example:
-        >>> sorted(side_by_side([lambda: 2, lambda: 1], torch.device("cpu")))
-        [1, 2]
-    """
-    threads = torch.get_num_threads()
-    workers = min(threads, MOST) if device.type == "cpu" else 1
-    coming = iter(jobs)
-    first = list(islice(coming, 2))
-    if workers == 1 or len(first) < 2:
-        for job in chain(first, coming):
-            yield job()
-        return
-    waiting: set[Future[Result]] = set()
-    with ThreadPoolExecutor(workers, "stack", torch.set_num_threads, (1,)) as pool:
-        try:
-            for job in chain(first, coming):
-                waiting.add(pool.submit(job))
-                if len(waiting) > workers:  # one job waits for the next free worker
-                    ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    yield from (one.result() for one in ended)
-            while waiting:
-                ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                yield from (one.result() for one in ended)
-        finally:
-            pool.shutdown(cancel_futures=True)
-            torch.set_num_threads(threads)  # the default of new threads is process-wide

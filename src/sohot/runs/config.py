@@ -115,7 +115,7 @@ class RunConfig(ImageOptions, HeadOptions):
         one_of(*CACHES),
         shown="the first with room",
     )
-    threads: int | None = option(None, MACHINE, "CPU threads for computation.", at_least(1), shown="torch's default")
+    threads: int | None = option(None, MACHINE, "CPU threads for computation.", at_least(1), shown="one per core")
     read_threads: int | None = option(
         None, MACHINE, "Threads that read images.", at_least(0), shown="one per core, at most 8"
     )

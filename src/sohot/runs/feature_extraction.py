@@ -20,7 +20,8 @@ from ..data.labelled import LabelledImages, Progress
 from ..data.names import natural_key, printable
 from ..data.readers import find_reader, part_of
 from ..networks.backbone import Backbone
-from ..networks.trunk_cache import cache_trunk, trunk_key
+from ..networks.inference import run_batches
+from ..networks.trunk_cache import trunk_key
 from .feature_set import FeatureSet
 
 BATCH = 32
@@ -80,9 +81,12 @@ def extract(
     features, labels = [], []
     for name, images in full.items():
         batches = iter_batches(images, backbone.input, BATCH, workers)
-        told = None if progress is None else partial(progress, f"features of {name}")
-        outputs = cache_trunk(backbone, batches, len(images), device=device, progress=told)
-        features.append(outputs.float().numpy())
+        done = 0
+        for outputs in run_batches(backbone.to(device), batches, torch.device(device)):
+            features.append(outputs.float().numpy())
+            done += len(outputs)
+            if progress is not None:
+                progress(f"features of {name}", done, len(images))
         labels += [place[images.classes[label]] for label in images.labels]
     return FeatureSet(
         features=np.concatenate(features),

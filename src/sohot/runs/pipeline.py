@@ -7,9 +7,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-import torch
-
-from .._device import choose_device
+from .._device import choose_device, use_threads
 from .._files import write_json, write_toml
 from ..data.labelled import Progress
 from ..methods.settings import FitSettings
@@ -94,8 +92,7 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
         launch(config)
         return {}
     end_with_parent()
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
+    use_threads(config.threads)
     out = require_folder(config) if ranks.first else _folder(config)
     for name in (config.backbone, config.source_backbone):  # before the images are scanned
         if name is not None:

@@ -2,8 +2,9 @@
 
 import csv
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ..data.folders import LeftOut
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import natural_key, printable
+from ..networks.inference import run_batches
 from .loaded_run import LoadedRun
 
 BATCH = 32
@@ -81,21 +83,40 @@ def classify(
     """
     if not 1 <= top <= len(run.classes):
         raise ValueError(f"--top must lie in 1 … {len(run.classes)}, the number of classes, got {top}")
-    device = next(run.model.parameters()).device
+    network = run.model.target_only()
     predictions: list[Prediction] = []
     unreadable: list[LeftOut] = []
-    with ThreadPoolExecutor(workers or default_workers(), thread_name_prefix="sohot-load") as pool:
-        for first in range(0, len(files), BATCH):
-            chunk = files[first : first + BATCH]
-            read = list(zip(chunk, pool.map(lambda file: _read(file, run.input), chunk), strict=True))
-            unreadable += [LeftOut(file, content) for file, content in read if isinstance(content, str)]
-            whole = [(file, content) for file, content in read if isinstance(content, Tensor)]
-            if whole:
-                logits = run.model.predict(torch.stack([image for _, image in whole]).to(device))
-                predictions += likeliest([file for file, _ in whole], logits, run.classes, top)
-            if progress is not None:
-                progress("labelling images", first + len(chunk), len(files))
+    waiting: deque[tuple[list[Path], int]] = deque()
+
+    def batches() -> Iterator[Tensor]:
+        done = 0
+        for chunk in _read_ahead(files, run.input, workers or default_workers()):
+            done += len(chunk)
+            unreadable.extend(LeftOut(file, content) for file, content in chunk if isinstance(content, str))
+            if whole := [(file, content) for file, content in chunk if isinstance(content, Tensor)]:
+                waiting.append(([file for file, _ in whole], done))
+                yield torch.stack([image for _, image in whole])
+
+    for logits in run_batches(network, batches(), next(run.model.parameters()).device):
+        labelled, done = waiting.popleft()
+        predictions += likeliest(labelled, logits, run.classes, top)
+        if progress is not None:
+            progress("labelling images", done, len(files))
     return predictions, unreadable
+
+
+def _read_ahead(files: Sequence[Path], spec: InputSpec, threads: int) -> Iterator[list[tuple[Path, Tensor | str]]]:
+    """Read images in threads, the next two batches while one is in use."""
+    chunks = [files[first : first + BATCH] for first in range(0, len(files), BATCH)]
+    with ThreadPoolExecutor(threads, thread_name_prefix="sohot-load") as pool:
+        try:
+            reading: deque[list[Future[Tensor | str]]] = deque()
+            for number, chunk in enumerate(chunks):
+                for later in chunks[number + len(reading) : number + 3]:
+                    reading.append([pool.submit(_read, file, spec) for file in later])
+                yield [(file, future.result()) for file, future in zip(chunk, reading.popleft(), strict=True)]
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _read(file: Path, spec: InputSpec) -> Tensor | str:

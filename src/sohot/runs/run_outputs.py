@@ -1,6 +1,6 @@
 """What a run's network makes of its images: the logits of the test, and features before and after training."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from .._files import write_atomically
 from ..data.image_batches import ImageInputs
 from ..data.labelled import LabelledImages, Progress
 from ..data.shots import shot_rows
+from ..networks.inference import run_batches
 from ..networks.two_streams import TwoStreams
 from ..training.inputs import Inputs
 
@@ -114,16 +115,14 @@ class OutputRecorder:
         told: Callable[[int, int], None] | None = None,
     ) -> tuple[SideFeatures, Tensor]:
         """Pass rows through the network; keep the logits of all of them, and the features of those in `kept`."""
-        inputs: Inputs = from_trunk or ImageInputs(images, self.model.inputs[domain], self.workers)
         like = next(self.model.parameters())
         self.model.eval()
         self.untrained.to(like.device, like.dtype).eval()
         before, after, logits = [], [], []
         done = 0
-        for some in torch.split(rows, IMAGE_BATCH if from_trunk is None else OUTPUT_BATCH):
-            batch = inputs.batch(some).to(like.device, like.dtype)
-            if from_trunk is None:
-                batch = self.model.trunk(domain)(batch)
+        chunks = torch.split(rows, IMAGE_BATCH if from_trunk is None else OUTPUT_BATCH)
+        for some, outputs in zip(chunks, self._trunk_outputs(domain, images, from_trunk, chunks), strict=True):
+            batch = outputs.to(like.device, like.dtype)
             output = _stream(self.model, domain, batch)
             logits.append(output[1])
             chosen = torch.isin(some, kept)
@@ -134,6 +133,15 @@ class OutputRecorder:
             if told is not None:
                 told(done, len(rows))
         return SideFeatures(kept, torch.cat(before), torch.cat(after)), torch.cat(logits)
+
+    def _trunk_outputs(
+        self, domain: str, images: LabelledImages, from_trunk: Inputs | None, chunks: Sequence[Tensor]
+    ) -> Iterator[Tensor]:
+        if from_trunk is not None:
+            return map(from_trunk.batch, chunks)
+        read = ImageInputs(images, self.model.inputs[domain], self.workers)
+        device = next(self.model.parameters()).device
+        return run_batches(self.model.trunk(domain), map(read.batch, chunks), device)
 
 
 def _stream(model: TwoStreams, domain: str, from_trunk: Tensor) -> tuple[Tensor, Tensor]:

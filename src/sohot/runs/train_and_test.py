@@ -4,16 +4,17 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from .._device import choose_device
-from ..data.image_batches import ImageInputs
+from ..data.image_batches import iter_batches
 from ..data.labelled import LabelledImages, Progress
 from ..methods.settings import FitSettings
+from ..networks.inference import run_batches
 from ..networks.two_streams import TwoStreams
 from ..selection.choice import FoldScore
 from ..selection.folds import Fold
@@ -213,9 +214,13 @@ def evaluate_on(
         Accuracies with their 95 % intervals and the confusion matrix.
     """
     if outputs is None:
-        told = None if progress is None else partial(progress, "testing")
-        read = ImageInputs(images, model.inputs["target"], workers)
-        logits = predict_logits(model, read, batch_size=IMAGE_BATCH, progress=told)
+        batches = iter_batches(images, model.inputs["target"], IMAGE_BATCH, workers)
+        rows: list[Tensor] = []
+        for some in run_batches(model.target_only(), batches, next(model.parameters()).device):
+            rows += some.float()
+            if progress is not None:
+                progress("testing", len(rows), len(images))
+        logits = torch.stack(rows)
     else:
         logits = predict_logits(model, outputs, batch_size=OUTPUT_BATCH, from_trunk=True)
     return evaluate(logits, torch.tensor(images.labels), images.classes)

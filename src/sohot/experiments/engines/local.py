@@ -14,6 +14,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from ..._limits import check_processes, check_threads, usable_cores
+from ..._start import prepare_process
 from ...data.decode import default_workers
 from ..cell import Cell
 from . import Outcome, Work, describe_error
@@ -158,6 +159,7 @@ def _stop(workers: Any) -> None:
 def _serve(pipe: Connection, task: bytes, threads: int) -> None:
     """Compute cells until there are no more; the main function of a worker process."""
     _die_with_parent()
+    prepare_process()
     if hasattr(os, "setsid"):
         os.setsid()  # signals to the driver's group reach only the driver, which ends its workers itself
     import torch

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..._start import prepare_process
 from ...functional.plain_checks import check_choice
 from ..cell import Cell
 from ..result import CellResult
@@ -154,6 +155,7 @@ def _finished(references: list[Any]) -> list[Any]:
 
 def _compute(work: Work, cell: Cell, threads: int) -> tuple[CellResult | None, str | None, float]:
     """Compute a cell in a worker; return its result, its error, and how long it took."""
+    prepare_process()
     import torch
 
     os.environ["OMP_NUM_THREADS"] = str(threads)  # for processes that the work starts

@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from sohot.heads.stacks import side_by_side
+from sohot._device import side_by_side
 
 CPU = torch.device("cpu")
 

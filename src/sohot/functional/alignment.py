@@ -1,6 +1,7 @@
 """The alignment loss: weighted mean and scatter distances, averaged over the classes present in both domains."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -12,6 +13,7 @@ from .fused import is_usable
 from .fused.autograd import fused_alignment
 from .gram import signed_gram
 from .plain_checks import ESTIMATORS, check_choice, check_orders
+from .recomputed import recomputed
 from .terms import check_weights, constant_weights, term_shares, term_weights
 
 
@@ -133,8 +135,8 @@ def class_distances(
 ) -> Tensor:
     """Compute the distances of each class in plain operations, for losses that are not a weighted sum of them.
 
-    Slower than `scatter_alignment` and needs more memory, since autograd traces every step; ratios, roots or any other
-    function of the distances can be differentiated.
+    Slower than `scatter_alignment`, since backward computes the distances again; ratios, roots or any other function of
+    the distances can be differentiated.
 
     Returns:
         Shape (1 + orders, C), the means first; 0 for classes missing from a domain.
@@ -149,11 +151,24 @@ def class_distances(
     check_alignment_input(source, source_labels, target, target_labels)
     orders = check_orders(orders)
     check_choice(estimator, ESTIMATORS, "estimator")
+    function = partial(_distances, num_classes=num_classes, orders=orders, unbiased=estimator == "unbiased")
+    return recomputed(function, (source, target), (source_labels, target_labels))[0]
+
+
+def _distances(
+    source: Tensor,
+    target: Tensor,
+    source_labels: Tensor,
+    target_labels: Tensor,
+    *,
+    num_classes: int,
+    orders: tuple[int, ...],
+    unbiased: bool,
+) -> tuple[Tensor]:
     check_label_range(source_labels, num_classes, "source_labels")
     check_label_range(target_labels, num_classes, "target_labels")
     weights = torch.zeros(1 + len(orders), num_classes, device=source.device)
-    unbiased, scale = estimator == "unbiased", torch.ones((), device=source.device)
+    scale = torch.ones((), device=source.device)
     with torch.autocast(source.device.type, enabled=False):
-        return signed_gram(
-            source, source_labels, target, target_labels, weights, list(orders), unbiased, scale
-        ).distances
+        result = signed_gram(source, source_labels, target, target_labels, weights, list(orders), unbiased, scale)
+    return (result.distances,)

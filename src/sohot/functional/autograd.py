@@ -5,6 +5,7 @@ upstream gradient. A compiler sees one opaque operator, because the padded layou
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from .checks import check_rows
 from .gram import signed_gram, used_scale
+from .recomputed import differentiable_gradients, each_example
 
 
 def weighted_distances(
@@ -47,40 +49,56 @@ def weighted_distances(
         scale = torch.ones((), device=source.device)
     with_gradient = torch.is_grad_enabled() and (source.requires_grad or target.requires_grad)
     tensors = source, source_labels, target, target_labels, weights, scale
-    result: tuple[Tensor, Tensor, Tensor] = _WeightedDistances.apply(  # type: ignore[no-untyped-call]
+    loss, distances, energy, *_ = _WeightedDistances.apply(  # type: ignore[no-untyped-call]
         *tensors, list(orders), unbiased, check_values, with_gradient
     )
-    return result
+    return loss, distances, energy
 
 
 class _WeightedDistances(torch.autograd.Function):
-    """Takes the arguments of `_signed_gram`, in its order."""
+    """Takes the arguments of `_signed_gram`, in its order; also returns the gradient, which has none itself."""
 
     @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
-        *tensors, orders, unbiased, _, _ = arguments
+    def forward(  # spelled out: torch.compile counts the arguments
+        source: Tensor,
+        source_labels: Tensor,
+        target: Tensor,
+        target_labels: Tensor,
+        weights: Tensor,
+        scale: Tensor,
+        orders: list[int],
+        unbiased: bool,
+        check_values: bool,
+        with_gradient: bool,
+    ) -> tuple[Tensor, ...]:
         # Called directly if nothing is traced: the dispatcher costs more than a small problem.
         operator = torch.ops.sohot.signed_gram if torch.compiler.is_compiling() else _signed_gram
-        distances, energy, source_gradient, target_gradient = operator(*arguments)
-        ctx.save_for_backward(*tensors, distances, energy, source_gradient, target_gradient)
-        ctx.orders, ctx.unbiased = orders, unbiased
-        ctx.mark_non_differentiable(distances, energy)
+        tensors = source, source_labels, target, target_labels, weights, scale
+        distances, energy, *gradients = operator(*tensors, orders, unbiased, check_values, with_gradient)
+        return (weights * distances).sum().to(distances.dtype), distances, energy, *gradients
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        *tensors, ctx.orders, ctx.unbiased, _, _ = inputs
+        ctx.save_for_backward(*tensors, *output[1:])
+        ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
-        weights = tensors[4]
-        return (weights * distances).sum().to(distances.dtype), distances, energy
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
         if upstream is None:
             return (None,) * 10
         source, source_labels, target, target_labels, weights, scale, distances, energy, *gradients = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph=True: a second derivative is needed
+        by_source: Tensor | None
+        by_target: Tensor | None
+        by_weights: Tensor | None
+        if torch.is_grad_enabled():  # create_graph=True: the gradient must be differentiable too
             fixed_scale = used_scale(scale, energy).detach()
-            result = signed_gram(
-                source, source_labels, target, target_labels, weights, ctx.orders, ctx.unbiased, fixed_scale
-            )
-            by_source, by_target, by_weights = gradients_to_differentiate(
-                (weights * result.distances).sum(), (source, target, weights), upstream
+            by_source, by_target, by_weights = differentiable_gradients(
+                partial(weighted_sum, orders=ctx.orders, unbiased=ctx.unbiased),
+                (source, target, weights),
+                (source_labels, target_labels, fixed_scale),
+                (upstream,),
             )
         else:
             by_source = gradients[0] * upstream if ctx.needs_input_grad[0] else None
@@ -88,14 +106,26 @@ class _WeightedDistances(torch.autograd.Function):
             by_weights = distances * upstream if ctx.needs_input_grad[4] else None
         return by_source, None, by_target, None, by_weights, None, None, None, None, None
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        return each_example(info, in_dims, _WeightedDistances.apply, *arguments)
 
-def gradients_to_differentiate(
-    loss: Tensor, inputs: Sequence[Tensor | None], upstream: Tensor
-) -> tuple[Tensor | None, ...]:
-    """Gradients of the inputs that need one, with their own graph."""
-    wanted = [x for x in inputs if x is not None and x.requires_grad]
-    found = iter(torch.autograd.grad(loss, wanted, upstream, create_graph=True))
-    return tuple(next(found) if x is not None and x.requires_grad else None for x in inputs)
+
+def weighted_sum(
+    source: Tensor,
+    target: Tensor,
+    weights: Tensor,
+    source_labels: Tensor,
+    target_labels: Tensor,
+    scale: Tensor,
+    *,
+    orders: list[int],
+    unbiased: bool,
+) -> tuple[Tensor]:
+    """The sum in plain operations, with the tensors to differentiate first."""
+    with torch.autocast(source.device.type, enabled=False):
+        result = signed_gram(source, source_labels, target, target_labels, weights, orders, unbiased, scale)
+    return ((weights * result.distances).sum(),)
 
 
 def check_distances(distances: Tensor, orders: Sequence[int]) -> None:

@@ -1,5 +1,6 @@
 """The distance between two scatter tensors, computed the cheaper way."""
 
+from functools import partial
 from math import comb
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor
 from .autograd import weighted_distances
 from .checks import check_finite, check_pair
 from .plain_checks import check_choice, check_order
+from .recomputed import look
 from .scatter import scatter_tensor
 
 
@@ -81,8 +83,8 @@ def scatter_distance(x: Tensor, y: Tensor, order: int, method: str = "gram") -> 
     if method == "auto":
         method = "explicit" if explicit_is_cheaper(x.shape[0], y.shape[0], x.shape[1], order) else "gram"
     if not torch.compiler.is_compiling():  # reading values would break the graph
-        check_finite(x, "x")
-        check_finite(y, "y")
+        look(partial(check_finite, name="x"), x)
+        look(partial(check_finite, name="y"), y)
     if method == "explicit":
         return (scatter_tensor(x, order) - scatter_tensor(y, order)).square().sum()
     dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)

@@ -13,15 +13,23 @@ any set of orders. Everything else works on (N + N*)² numbers, in float64.
 The unbiased estimator has the same shape: rows are centred on the pooled class mean, A is the weight of a U-statistic
 (no pair of a row with itself) and the means are order 1 of the same sum. If both domains follow one distribution all
 pairs are exchangeable, so its expectation is exactly zero.
+
+If all pairs together would take too much memory, `tiles` computes the same, class by class.
 """
 
-from functools import reduce
+from collections.abc import Callable
+from functools import partial, reduce
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from .grouping import Bucket, group_by_class
+from .pairs import pair_weights, powers
+from .tiles import class_distances
+
+MOST_PAIRS = 2**23
+"""Most pairs of rows, over all classes, of which matrices are kept: 64 MiB each, about ten of them."""
 
 CLASSES_AT_ONCE = 8
 """Number of classes whose gradients a CPU computes before they replace the rows, which bounds the memory.
@@ -69,11 +77,15 @@ def signed_gram(
     """
     num_classes = weights.shape[1]
     compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
-    blocks = [
-        _block(source, target, bucket, compute, max(orders), unbiased)
-        for bucket in group_by_class(source_labels, target_labels, num_classes, extra=1)
-    ]
     exact = _exact_type(source.device)
+    buckets = group_by_class(source_labels, target_labels, num_classes, extra=1)
+    if sum(len(bucket.classes) * (bucket.source_width + bucket.target_width) ** 2 for bucket in buckets) > MOST_PAIRS:
+        classes = torch.cat([bucket.classes for bucket in buckets]).tolist()
+        rows = {
+            c: ((source_labels == c).nonzero().flatten(), (target_labels == c).nonzero().flatten()) for c in classes
+        }
+        return _class_by_class(source, target, rows, weights, orders, unbiased, scale, with_gradient)
+    blocks = [_block(source, target, bucket, compute, max(orders), unbiased) for bucket in buckets]
 
     distances = torch.zeros(1 + len(orders), num_classes, dtype=exact, device=source.device)
     for block in blocks:
@@ -81,9 +93,7 @@ def signed_gram(
         of_bucket = torch.stack([block.mean_distance, *scatters])
         distances = distances.index_copy(1, block.bucket.classes, of_bucket)
     energy = _energy(blocks, exact, source.device)
-    # Dividing features by s divides the distance of order r by s^(2r): scale C numbers, not the features.
-    divisor = used_scale(scale, energy)
-    shrink = torch.stack([divisor.pow(-2 * order) for order in (1, *orders)]).unsqueeze(1)
+    shrink = _shrinkage(scale, energy, orders)
     distances = distances * shrink
 
     if with_gradient:
@@ -92,6 +102,47 @@ def signed_gram(
     else:
         source_gradient, target_gradient = source.new_empty(0), target.new_empty(0)
     return GramResult(distances.to(compute), energy.to(compute), source_gradient, target_gradient)
+
+
+def _class_by_class(
+    source: Tensor,
+    target: Tensor,
+    rows: dict[int, tuple[Tensor, Tensor]],
+    weights: Tensor,
+    orders: list[int],
+    unbiased: bool,
+    scale: Tensor,
+    with_gradient: bool,
+) -> GramResult:
+    """Compute the result of `signed_gram` with a few pairs in memory at a time; `rows` are the rows of each class."""
+    compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
+    exact = _exact_type(source.device)
+    of_class = partial(class_distances, orders=orders, unbiased=unbiased, exact=exact)
+    distances = torch.zeros(1 + len(orders), weights.shape[1], dtype=exact, device=source.device)
+    energy, count = torch.zeros((), dtype=exact, device=source.device), 0
+    pulls: dict[int, Callable[[Tensor], tuple[Tensor, Tensor]]] = {}
+    for c, (of_source, of_target) in rows.items():
+        x, y = source.index_select(0, of_source).to(compute), target.index_select(0, of_target).to(compute)
+        if with_gradient:
+            found, pulls[c], squares = torch.func.vjp(of_class, x, y, has_aux=True)  # type: ignore[misc]
+        else:
+            found, squares = of_class(x, y)
+        distances = distances.index_copy(1, torch.tensor([c], device=source.device), found.unsqueeze(1))
+        energy, count = energy + squares, count + len(x) + len(y)
+    energy = energy / max(count, 1)
+    shrink = _shrinkage(scale, energy, orders)
+    gradients = [torch.zeros_like(x) if with_gradient else x.new_empty(0) for x in (source, target)]
+    scaled = weights.to(exact) * shrink
+    for c in list(pulls):
+        for gradient, own, found in zip(gradients, rows[c], pulls.pop(c)(scaled[:, c]), strict=True):
+            gradient.index_copy_(0, own, found.to(gradient.dtype))
+    return GramResult((distances * shrink).to(compute), energy.to(compute), gradients[0], gradients[1])
+
+
+def _shrinkage(scale: Tensor, energy: Tensor, orders: list[int]) -> Tensor:
+    """Return the factor of each distance, (1 + orders, 1): features / s have distances / s^(2r) of order r."""
+    divisor = used_scale(scale, energy)
+    return torch.stack([divisor.pow(-2 * order) for order in (1, *orders)]).unsqueeze(1)
 
 
 def used_scale(scale: Tensor, energy: Tensor) -> Tensor:
@@ -152,34 +203,6 @@ def _gather(source: Tensor, target: Tensor, bucket: Bucket, slots: int) -> Tenso
     flat = source.index_select(0, row_in_slot)
     flat.index_copy_(0, bucket.target_slots, target)
     return flat.index_fill_(0, is_empty.nonzero().flatten(), 0)
-
-
-def pair_weights(signs: Tensor, counts: Tensor | None) -> Tensor:
-    """Weigh all pairs of rows: (G, S, S).
-
-    Args:
-        signs: a, (G, S); 0 where a slot holds no row.
-        counts: For U-statistics, the number of rows in the domain of each row (G, S); None for the plug-in estimate.
-
-    Returns:
-        A = a aᵀ; for U-statistics 1/(n(n−1)) over different rows of one domain in place of 1/n² over all its pairs. A
-        lone row keeps its one pair.
-    """
-    pairs = signs.unsqueeze(2) * signs.unsqueeze(1)
-    if counts is None:
-        return pairs
-    n, same_domain = counts.unsqueeze(2), pairs > 0
-    diagonal = torch.eye(pairs.shape[1], dtype=torch.bool, device=pairs.device)
-    apart = torch.where(diagonal, 0.0, pairs * n / (n - 1).clamp(min=1))
-    return torch.where(same_domain & (n > 1), apart, pairs)
-
-
-def powers(gram: Tensor, highest: int) -> dict[int, Tensor]:
-    """Raise each entry to the powers 1 … highest by multiplication, since entries may be negative."""
-    of_order = {1: gram}
-    for k in range(2, highest + 1):
-        of_order[k] = of_order[k - 1] * gram
-    return of_order
 
 
 def _energy(blocks: list[_Block], exact: torch.dtype, device: torch.device) -> Tensor:

@@ -33,7 +33,7 @@ def class_counts(labels: Tensor, num_classes: int) -> Tensor:
     The shape is fixed, so a compiler can trace it; a label out of range cannot write out of bounds.
     """
     inside = labels.long().clamp(0, num_classes - 1)
-    return torch.zeros(num_classes, dtype=torch.int64, device=labels.device).index_add_(
+    return torch.zeros(num_classes, dtype=torch.int64, device=labels.device).index_add(
         0, inside, torch.ones_like(inside)
     )
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..functional.gram import pair_weights, powers
+from ..functional.pairs import pair_weights, powers
 from ..functional.terms import shares_of_counts
 from .layout import StackBucket, StackLayout
 

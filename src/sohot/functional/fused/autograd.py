@@ -5,14 +5,15 @@ one pass over the features. A compiler sees two opaque operators.
 """
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..autograd import check_distances, gradients_to_differentiate
+from ..autograd import check_distances, weighted_sum
 from ..checks import check_rows
-from ..gram import signed_gram
+from ..recomputed import differentiable_gradients, each_example
 from ..terms import term_shares
 from .launch import Batch, Saved, launch_backward, launch_forward
 from .layout import choose_layout, processors
@@ -36,7 +37,7 @@ def fused_alignment(
     source, target = (x if x.stride(1) == 1 else x.contiguous() for x in (source, target))
     source_labels, target_labels = source_labels.contiguous(), target_labels.contiguous()
     weights, scale = (x if x is None or x.device == source.device else x.to(source.device) for x in (weights, scale))
-    result: tuple[Tensor, Tensor, Tensor, Tensor] = _FusedAlignment.apply(  # type: ignore[no-untyped-call]
+    loss, terms, distances, spread, *_ = _FusedAlignment.apply(  # type: ignore[no-untyped-call]
         source,
         source_labels,
         target,
@@ -49,21 +50,37 @@ def fused_alignment(
         num_classes,
         check_values,
     )
-    return result
+    return loss, terms, distances, spread
 
 
 class _FusedAlignment(torch.autograd.Function):
-    """Takes the arguments of `_forward`, in its order."""
+    """Takes the arguments of `_forward`, in its order, and returns its results; only the first has a gradient."""
 
     @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def forward(  # spelled out: torch.compile counts the arguments
+        source: Tensor,
+        source_labels: Tensor,
+        target: Tensor,
+        target_labels: Tensor,
+        weights: Tensor | None,
+        scale: Tensor | None,
+        sigmas: list[float],
+        orders: list[int],
+        unbiased: bool,
+        num_classes: int,
+        check_values: bool,
+    ) -> tuple[Tensor, ...]:
         operator = torch.ops.sohot.fused_alignment if torch.compiler.is_compiling() else _forward
-        loss, terms, distances, spread, *saved = operator(*arguments)
-        ctx.save_for_backward(*arguments[:6], spread, *saved)
-        ctx.settings = arguments[6:]
-        ctx.mark_non_differentiable(terms, distances, spread)
+        tensors = source, source_labels, target, target_labels, weights, scale
+        result: tuple[Tensor, ...] = operator(*tensors, sigmas, orders, unbiased, num_classes, check_values)
+        return result
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.save_for_backward(*inputs[:6], *output[3:])
+        ctx.settings = inputs[6:]
+        ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
-        return loss, terms, distances, spread
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
@@ -90,6 +107,10 @@ class _FusedAlignment(torch.autograd.Function):
         by_source, by_target = by_source if wants_source else None, by_target if wants_target else None
         return by_source, None, by_target, None, by_weights, None, None, None, None, None, None
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        return each_example(info, in_dims, _FusedAlignment.apply, *arguments)
+
 
 def _differentiable_backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
     """The gradient in plain operations that can be differentiated again."""
@@ -101,8 +122,13 @@ def _differentiable_backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None,
     if scale is not None:
         divisor = torch.where(scale > 0, scale, torch.where(spread > 0, spread, 1.0))
     shared_weights = shares if weights is None else weights * shares
-    result = signed_gram(source, source_labels, target, target_labels, shared_weights, orders, unbiased, divisor)
-    return gradients_to_differentiate((shared_weights * result.distances).sum(), (source, target, weights), upstream)
+    by_source, by_target, by_shared = differentiable_gradients(
+        partial(weighted_sum, orders=orders, unbiased=unbiased),
+        (source, target, shared_weights),
+        (source_labels, target_labels, divisor),
+        (upstream,),
+    )
+    return by_source, by_target, None if weights is None else (by_shared * shares).sum_to_size(weights.shape)
 
 
 def _forward(

@@ -1,0 +1,32 @@
+"""What the Gram forms of one model and of many fits share: the weights of pairs of rows, and powers of products."""
+
+import torch
+from torch import Tensor
+
+
+def pair_weights(signs: Tensor, counts: Tensor | None) -> Tensor:
+    """Weigh all pairs of rows: (G, S, S).
+
+    Args:
+        signs: a, (G, S); 0 where a slot holds no row.
+        counts: For U-statistics, the number of rows in the domain of each row (G, S); None for the plug-in estimate.
+
+    Returns:
+        A = a aᵀ; for U-statistics 1/(n(n−1)) over different rows of one domain in place of 1/n² over all its pairs. A
+        lone row keeps its one pair.
+    """
+    pairs = signs.unsqueeze(2) * signs.unsqueeze(1)
+    if counts is None:
+        return pairs
+    n, same_domain = counts.unsqueeze(2), pairs > 0
+    diagonal = torch.eye(pairs.shape[1], dtype=torch.bool, device=pairs.device)
+    apart = torch.where(diagonal, 0.0, pairs * n / (n - 1).clamp(min=1))
+    return torch.where(same_domain & (n > 1), apart, pairs)
+
+
+def powers(gram: Tensor, highest: int) -> dict[int, Tensor]:
+    """Raise each entry to the powers 1 … highest by multiplication, since entries may be negative."""
+    of_order = {1: gram}
+    for k in range(2, highest + 1):
+        of_order[k] = of_order[k - 1] * gram
+    return of_order

@@ -5,6 +5,7 @@ import sys
 import typer
 
 from .._start import prepare_process
+from ..data.names import visible
 from ..training.errors import record_ending
 from .commands import app
 from .exit_codes import describe_end, show_warnings, terminate_politely
@@ -23,5 +24,5 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         code, sentence = end
         if not record_ending(code, sentence, error) and sentence:
-            print(f"sohot: {sentence}", file=sys.stderr)
+            print(visible(f"sohot: {sentence}"), file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)

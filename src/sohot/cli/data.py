@@ -16,7 +16,7 @@ from ..data.fetch import fetch_file
 from ..data.protocols import PROTOCOLS, make_split
 from ..data.protocols.split import split_bytes, write_split
 from .options import Json, Quiet
-from .output import MOST_LISTED, bar, print_json, say
+from .output import MOST_LISTED, bar, print_json, print_text, say
 
 data_app = typer.Typer(
     name="data", help="Check, split and fetch data sets.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -141,16 +141,16 @@ def _print_report(report: CheckReport) -> None:
         official = report.dataset.official.get(domain)
         of = "" if official is None else f" (official: {official})"
         counts = images.counts()
-        typer.echo(
+        print_text(
             f"{domain}: {len(images)} images{of}, {len(images.classes)} classes of {min(counts)} to {max(counts)}, "
             f"{repeats[domain]} repeats"
         )
     for kind, sentences in (("note", report.remarks()), ("wrong", report.problems())):
         for sentence in sentences[:MOST_LISTED]:
-            typer.echo(f"{kind}: {sentence}")
+            print_text(f"{kind}: {sentence}")
         if len(sentences) > MOST_LISTED:
-            typer.echo(f"{kind}: … and {len(sentences) - MOST_LISTED} more; --json lists all")
+            print_text(f"{kind}: … and {len(sentences) - MOST_LISTED} more; --json lists all")
     if not report.problems():
-        typer.echo(
+        print_text(
             "no problems found" if report.decoded else "no problems found in the counts; images were not decoded"
         )

@@ -11,6 +11,7 @@ from ..reporting.pages import kind_of, write_report
 from ..runs.loaded_run import LoadedRun, export_run, images_for, open_run
 from ..runs.predictions import Prediction, classify, find_images, predictions_csv, require_writable, write_predictions
 from ..runs.train_and_test import evaluate_on
+from .console import for_output
 from .output import bar, percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
 
 
@@ -87,7 +88,7 @@ def predict_run(
         listed = {"predictions": [_as_json(prediction) for prediction in predictions]} if out is None else {}
         print_json({**result, **listed})
     elif out is None:
-        sys.stdout.write(predictions_csv(predictions, top))
+        sys.stdout.write(for_output(predictions_csv(predictions, top)))
     else:
         print_text(f"{len(predictions)} images labelled in {out}, {len(unreadable)} could not be read")
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from ..runs.description import describe_run
+from .console import Console
 from .output import percent, print_json
 
 

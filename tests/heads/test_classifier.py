@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,38 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         SoHoTClassifier.load(tmp_path / "text")
     with pytest.raises(FileNotFoundError, match="folder does not exist"):
         fitted(steps=1).save(tmp_path / "none" / "model")
+
+
+def changed(content: Any, odd: tuple[Any, ...]) -> Iterator[Any]:
+    """Yield the content with one entry left out or replaced, for all entries and replacements."""
+    for key, value in content.items() if isinstance(content, dict) else []:
+        yield {name: one for name, one in content.items() if name != key}
+        yield from ({**content, key: one} for one in odd)
+        yield from ({**content, key: one} for one in changed(value, odd))
+
+
+def test_an_edited_file_works_or_ends_in_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    fitted("so+zeta", steps=2).save(file)
+    tensors = safetensors.torch.load(file.read_bytes())
+    with safe_open(file, framework="pt") as stored:
+        metadata = stored.metadata()
+    content = json.loads(metadata["content"])
+    texts = [json.dumps(one) for one in changed(content, (None, "x", -1))] + ["", "[" * 10**5]
+    texts.append(json.dumps({**content, "label_type": "<U1000000000"}))
+    edited = [(tensors, text) for text in texts] + [
+        (one, metadata["content"]) for one in changed(tensors, (torch.zeros(0), torch.zeros(2, 3, 4)))
+    ]
+    refused = 0
+    for parts, text in edited:
+        file.write_bytes(safetensors.torch.save(parts, {**metadata, "content": text}))
+        try:
+            SoHoTClassifier.load(file).predict(DATA.test)
+        except ValueError as error:
+            refused += 1
+            assert f"{file} is not a classifier saved by sohot: " in str(error), text  # noqa: PT017
+            assert not str(error).endswith(": "), text  # noqa: PT017
+    assert refused > len(edited) // 3  # a setting of training may be missing or odd
 
 
 def test_joblib_brings_it_back(tmp_path: Path) -> None:

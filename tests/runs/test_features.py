@@ -1,7 +1,10 @@
 """Features in one file: what is written comes back, and other files are refused."""
 
+import io
+import zipfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -51,6 +54,45 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     for name in ("text", "other", "pickle", "cut"):
         with pytest.raises(ValueError, match=f"{name}.npz is not a feature file"):
             read_features(tmp_path / f"{name}.npz")
+
+
+def test_damaged_and_hostile_files_end_in_a_sentence(tmp_path: Path) -> None:
+    write_features(tmp_path / "good.npz", some_features())
+    with np.load(tmp_path / "good.npz") as arrays:
+        good = dict(arrays)
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    (tmp_path / "array.npy").rename(tmp_path / "array.npz")
+    for name in good:
+        np.savez(tmp_path / f"no-{name}.npz", **{key: array for key, array in good.items() if key != name})
+        for place, odd in enumerate((np.zeros((2, 2, 2)), np.zeros(0), np.asarray("x"), np.asarray(["{}"] * 3))):
+            np.savez(tmp_path / f"odd-{name}-{place}.npz", **{**good, name: odd})
+    np.savez(tmp_path / "deep.npz", **{**good, "network": np.asarray("[" * 10**5)})
+    content = (tmp_path / "good.npz").read_bytes()
+    for place in range(0, len(content), len(content) // 40):
+        flipped = content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :]
+        (tmp_path / f"flipped-{place}.npz").write_bytes(flipped)
+    for file in sorted(tmp_path.iterdir()):
+        try:
+            read_features(file)
+        except ValueError as error:
+            assert f"{file} is not a feature file written by `sohot features`: " in str(error)  # noqa: PT017
+        else:
+            assert file.name.startswith(("good", "flipped", "odd")), file.name
+
+
+def test_what_unpacks_to_more_than_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = io.BytesIO()
+    about = {"descr": "<f4", "fortran_order": False, "shape": (10**6, 10**6)}
+    np.lib.format.write_array_header_1_0(header, about)
+    write_features(tmp_path / "good.npz", some_features())
+    with zipfile.ZipFile(tmp_path / "bomb.npz", "w") as new, zipfile.ZipFile(tmp_path / "good.npz") as old:
+        for info in old.infolist():
+            new.writestr(info, header.getvalue() if info.filename == "features.npy" else old.read(info))
+    with pytest.raises(ValueError, match="'features' has another size than its header declares"):
+        read_features(tmp_path / "bomb.npz")
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=100))
+    with pytest.raises(ValueError, match="GB of memory are free"):
+        read_features(tmp_path / "good.npz")
 
 
 def test_extraction_gives_what_the_network_gives(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from .domains import TargetStream
 from .feature_classifier import FeatureClassifier
 from .fit import fit_stack
 from .problem import fitting_settings, make_problem
-from .result import StackedFit, read_fit, write_fit
+from .result import StackedFit, not_a_classifier, read_fit, write_fit
 
-_ABOUT = ("n_features_in_", "n_features_target_")
-"""Attributes that a file holds besides the networks."""
+_ABOUT = {"n_features_in_": "source", "n_features_target_": "target"}
+"""Attributes that a file holds besides the networks: the number of features of each domain."""
 
 
 Given = ParamSpec("Given")
@@ -200,19 +200,31 @@ class SoHoTClassifier(FeatureClassifier):
             ValueError: The file holds something else or is damaged.
         """
         fit, classes, about = read_fit(Path(file))
+        try:
+            found = cls._restored(fit, about)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise not_a_classifier(Path(file), error) from None
+        found.classes_ = classes
+        return found
+
+    @classmethod
+    def _restored(cls, fit: StackedFit, about: dict[str, Any]) -> "SoHoTClassifier":
         params: dict[str, Any] = {k: tuple(x) if isinstance(x, list) else x for k, x in about["params"].items()}
         found = cls(**params)
         found._take(fit)
-        found.classes_ = classes
-        for name in _ABOUT:
-            setattr(found, name, about[name])
+        for name, domain in _ABOUT.items():
+            setattr(found, name, int(about[name]))
+            if domain in fit.preparations and len(fit.preparations[domain].mean) != getattr(found, name):
+                raise ValueError(f"{name} is {about[name]}, which is not the size of its network")
         found.target_stream_ = None
         if found.n_features_in_ != found.n_features_target_:
             found.target_stream_ = TargetStream()
             found.target_stream_.n_features_in_ = found.n_features_target_
         for one, key in ((found, "X"), (found.target_stream_, "target")):
-            if one is not None and about["columns"][key] is not None:
-                one.feature_names_in_ = np.asarray(about["columns"][key], dtype=object)
+            if one is not None and (names := about["columns"][key]) is not None:
+                if len(names) != one.n_features_in_:
+                    raise ValueError(f"it names {len(names)} columns of {one.n_features_in_}")
+                one.feature_names_in_ = np.asarray(names, dtype=object)
         return found
 
     def settings(self) -> HeadSettings:

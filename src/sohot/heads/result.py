@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from .._files import write_atomically
+from .._reading import parse_json
 from ..functional.checks import check_features
 from ..functional.plain_checks import check_choice
 from ..methods.settings import HeadSettings
@@ -130,6 +131,7 @@ def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 FORMAT = "sohot classifier of features, 1"
+_MOST_LABEL_BYTES = 1 << 28
 
 
 def write_fit(file: Path, fit: StackedFit, classes: Labels, about: dict[str, Any]) -> None:
@@ -165,12 +167,37 @@ def read_fit(file: Path) -> tuple[StackedFit, Labels, dict[str, Any]]:
             metadata = stored.metadata() or {}
             if metadata.get("format") != FORMAT:
                 raise ValueError(f"its format is {metadata.get('format', 'unknown')!r}")
-            content = json.loads(metadata["content"])
+            content = parse_json(metadata["content"])
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 - not a dict
         fit = StackedFit.from_state(tensors, content["config"])
-        return fit, np.asarray(content["classes"], dtype=content["label_type"]), dict(content["about"])
-    except (SafetensorError, ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{file} is not a classifier saved by sohot: {' '.join(str(error).split())}") from None
+        classes = _read_classes(content["classes"], content["label_type"])
+        _require_whole(fit, len(classes))
+        return fit, classes, dict(content["about"])
+    except (SafetensorError, ValueError, TypeError, LookupError, AttributeError, RuntimeError) as error:
+        raise not_a_classifier(file, error) from None
+
+
+def not_a_classifier(file: Path, error: Exception) -> ValueError:
+    """Return the sentence about a file that is damaged or holds something else."""
+    reason = f"it has no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+    return ValueError(f"{file} is not a classifier saved by sohot: {reason or type(error).__name__}")
+
+
+def _read_classes(values: Any, kind: Any) -> Labels:
+    label = np.dtype(str(kind))
+    if not isinstance(values, list) or label.kind not in "biufU" or label.itemsize * len(values) > _MOST_LABEL_BYTES:
+        raise ValueError(f"its classes are damaged (their type is {kind!r})")
+    return np.asarray(values, dtype=label)
+
+
+def _require_whole(fit: StackedFit, classes: int) -> None:
+    """Let a row of zeros pass, so that a missing tensor or one of another shape shows now and not in use."""
+    for domain, preparation in fit.preparations.items():
+        columns = fit.predict_logits(torch.zeros(1, len(preparation.mean)), domain).shape[1]
+        if columns != classes:
+            raise ValueError(f"it has {classes} classes, but its network tells {columns} apart")
+    if "target" not in fit.preparations or "loss" not in fit.history:
+        raise ValueError("it is incomplete")
 
 
 def _plain(value: Any) -> Any:

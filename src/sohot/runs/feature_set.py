@@ -3,6 +3,7 @@
 import json
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .._files import sync_folder
+from .._reading import parse_json
 from ..data.labelled import LabelledImages
 from ..data.names import enumerate_words, natural_key
 from ..data.shots import shot_rows, take_shots
+from .npz import read_arrays
 
 FORMAT = 1
 _ARRAYS = ("features", "labels", "classes", "files", "contents", "domains", "domain_names")
@@ -114,11 +117,13 @@ def read_features(file: Path) -> FeatureSet:
     if not file.is_file():
         raise FileNotFoundError(f"{file}: there is no such feature file; `sohot features` makes one")
     try:
-        with open(file, "rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            if int(arrays["format"]) != FORMAT:
-                raise ValueError(f"its format is {int(arrays['format'])}, but only {FORMAT} is supported")
-            network = json.loads(str(arrays["network"]))
-            found = {name: arrays[name] for name in _ARRAYS}
+        found = read_arrays(file, ("format", "network", *_ARRAYS))
+        if int(found["format"]) != FORMAT:
+            raise ValueError(f"its format is {int(found['format'])}, but only {FORMAT} is supported")
+        network = parse_json(str(found["network"]))
+        for name in _ARRAYS:
+            if found[name].ndim != (2 if name == "features" else 1):
+                raise ValueError(f"the array {name!r} has {found[name].ndim} dimensions")
         texts = {
             name: tuple(map(str, found[name].tolist())) for name in ("classes", "files", "contents", "domain_names")
         }
@@ -129,9 +134,8 @@ def read_features(file: Path) -> FeatureSet:
             network=dict(network),
             **texts,
         )
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, TypeError, OverflowError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        reason = "it is not an .npz file" if "pickle" in reason else reason  # numpy suggests loading it unsafely
         raise ValueError(f"{file} is not a feature file written by `sohot features`: {reason}") from None
 
 

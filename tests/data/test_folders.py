@@ -1,3 +1,4 @@
+import errno
 import os
 import unicodedata
 from collections.abc import Callable
@@ -94,6 +95,25 @@ def test_a_class_whose_images_are_all_unreadable_is_an_error(make_folder: MakeFo
     with pytest.raises(
         ValueError, match=r"none of the 2 images of class 'pen' in .* first, pen/1.jpg: the file is empty"
     ):
+        scan_folder(root)
+
+
+def test_a_class_folder_that_cannot_be_opened_is_an_error(
+    make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_folder({"mug": ["1.jpg"], "pen": ["1.jpg", "deep/2.jpg"]})
+    closed = [root / "pen" / "deep"]
+    real = os.scandir
+
+    def scandir(folder: Path) -> object:
+        if folder in closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+        return real(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert reasons(scan_folder(root)) == {"deep": "it cannot be opened: Permission denied"}
+    closed.append(root / "pen")
+    with pytest.raises(ValueError, match=r"the class folder .*pen: it cannot be opened: Permission denied"):
         scan_folder(root)
 
 

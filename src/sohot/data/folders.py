@@ -16,6 +16,7 @@ from .readers import read_item
 
 CHECK_SIDE = 32
 """A JPEG is checked at this size: all of its bytes are read, few pixels are computed."""
+CLOSED = "it cannot be opened"
 BETWEEN = "images"
 """A folder level allowed between the root and the class folders, as in Office-31."""
 
@@ -67,7 +68,7 @@ class Walk:
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: natural_key(entry.name))
         except OSError as error:
-            self.leave_out(folder, f"it cannot be opened: {error.strerror}")
+            self.leave_out(folder, f"{CLOSED}: {error.strerror}")
             return [], []
         for entry in entries:
             is_image = Path(entry.name).suffix.lower() in SUFFIXES
@@ -129,6 +130,8 @@ def _read_classes(result: Walk, folders: list[Path]) -> None:
             pending.extend((name, each) for each in inner)
             result.classes.setdefault(name, []).extend(files)
     for folder in folders:
+        if result.reasons.get(folder, "").startswith(CLOSED):  # else a class would be lost without anyone noticing
+            raise ValueError(f"the class folder {printable(folder)}: {result.reasons[folder]}")
         if not result.classes.get(printable(folder.name)):
             result.classes.pop(printable(folder.name), None)
             result.leave_out(folder, "this class folder contains no images")

@@ -58,8 +58,12 @@ def find_images(paths: Sequence[Path]) -> list[Path]:
     return list(images)
 
 
+def _refuse(error: OSError) -> None:
+    raise error
+
+
 def _below(folder: Path) -> Iterator[Path]:
-    for inner, folders, files in os.walk(folder):
+    for inner, folders, files in os.walk(folder, onerror=_refuse):
         folders[:] = sorted((name for name in folders if not name.startswith(".")), key=natural_key)
         for name in sorted(files, key=natural_key):
             if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."):

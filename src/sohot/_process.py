@@ -1,7 +1,8 @@
-"""Identity of a process on a machine, distinct from a later process with the same number."""
+"""Identity of a process on a machine, distinct from a later process with the same number; and what children import."""
 
 import os
 import socket
+import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -67,3 +68,12 @@ def _place() -> str:
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return ""
+
+
+def search_path() -> dict[str, str]:
+    """Return the variable that keeps the working folder off a child's search path, if it is not on our own.
+
+    Otherwise a child that is started in a stranger's folder would import a file there that has the name of a module.
+    Python 3.10 does not know the variable.
+    """
+    return {} if {"", os.getcwd()} & set(sys.path) else {"PYTHONSAFEPATH": "1"}

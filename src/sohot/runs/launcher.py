@@ -19,6 +19,7 @@ import torch
 from .._device import choose_device
 from .._files import write_toml
 from .._limits import check_processes, check_threads, usable_cores
+from .._process import search_path
 from ..functional.plain_checks import check_choice
 from ..methods.options import flag
 from ..methods.settings import STRATEGIES
@@ -211,6 +212,7 @@ def _environment(config: RunConfig) -> dict[str, str]:
         "OMP_NUM_THREADS": str(threads),
         "TORCH_CPP_LOG_LEVEL": "ERROR",  # hide performance hints: ranks look for streams without a gradient
         **given,
+        **search_path(),
         "TORCHELASTIC_RUN_ID": "sohot",
         "MASTER_ADDR": given["MASTER_ADDR"] if config.num_nodes > 1 else "127.0.0.1",
         "MASTER_PORT": given.get("MASTER_PORT", "29500") if config.num_nodes > 1 else str(_free_port()),

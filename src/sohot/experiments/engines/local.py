@@ -14,6 +14,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from ..._limits import check_processes, check_threads, usable_cores
+from ..._process import search_path
 from ..._start import prepare_process
 from ...data.decode import default_workers
 from ..cell import Cell
@@ -101,7 +102,7 @@ class LocalEngine:
     def _variables(self, slot: int) -> dict[str, str]:
         """Environment variables of a worker, which libraries read on import."""
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-        variables = dict.fromkeys(names, str(self.threads))
+        variables = {**dict.fromkeys(names, str(self.threads)), **search_path()}
         if self.gpus:
             variables["CUDA_VISIBLE_DEVICES"] = self.gpus[slot % len(self.gpus)]
         return variables

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from experiment_work import small_grid
 
-from sohot.experiments.grid import Grid, builtin_names, parse_splits, read_grid, write_grid
+from sohot.experiments.grid import Grid, builtin_names, read_grid, write_grid
+from sohot.experiments.grid_keys import parse_splits
 
 MINIMAL = 'dataset = "office31"\n'
 
@@ -58,7 +59,7 @@ def test_what_is_set_wins_over_everything():
     assert changed.shift_settings == {"so": {"A-W": {"lr": 0.2}}}
 
 
-@pytest.mark.parametrize("text", ["x", "1-2-3", "", "1,,x", "0", "3-1"])
+@pytest.mark.parametrize("text", ["x", "1-2-3", "", "1,,x", "0", "3-1", "1" + "0" * 12, "1-1" + "0" * 12])
 def test_splits_that_make_no_sense_are_refused(text):
     with pytest.raises(ValueError, match="splits must"):
         parse_splits(text)
@@ -78,6 +79,9 @@ def test_splits_that_make_no_sense_are_refused(text):
         (MINIMAL + "figures = ['pie']", "each of figures must be one of"),
         (MINIMAL + "settings = 3", "settings must be a table"),
         (MINIMAL + "splits = 2.5", "splits must be"),
+        (MINIMAL + "splits = 1000000000000", "splits must be at most 100000, got 1000000000000"),
+        (MINIMAL + "splits = [1, 10000000000]", "each of splits must be below 2147483648"),
+        (MINIMAL + "[settings]\ntarget_shots = 10000000000", "target_shots must be below 2147483648"),
         (MINIMAL + "[settings]\nsigma_1 = 3", "settings: unknown setting 'sigma_1'; did you mean 'sigma1'"),
         (MINIMAL + "[settings]\nlr = 'fast'", "--lr must be a number, got 'fast'"),
         (MINIMAL + "[settings]\nbackbone = 'lite0'", "is not a setting but a key of the grid"),

@@ -123,3 +123,13 @@ def test_selection_is_part_of_a_cell(dataset):
 def test_what_cannot_be_had_is_named_before_anything_starts(dataset, changes, sentence):
     with pytest.raises(ValueError, match=sentence):
         cells(small_grid(**changes), dataset)
+
+
+def test_more_cells_than_anyone_can_compute_are_refused_at_once(dataset):
+    with pytest.raises(ValueError, match=r"the grid has 320000 cells .*: 100 × 1 × 2 × 1600\).* divide it"):
+        cells(small_grid(splits=range(1, 101), vary={"lr": [0.1] * 40, "sigma1": [0.1] * 40}), dataset)
+    with pytest.raises(ValueError, match="trials must be between 1 and 10000"):
+        cells(small_grid(), dataset, select="cv", trials=10**12)
+    many = {"lr": [0.1] * 200, "head_decay": [0.1] * 200}
+    with pytest.raises(ValueError, match=r"frozen_space has 40000 combinations for 's\+t'"):
+        cells(small_grid(frozen_space=many), dataset, select="cv", frozen=True)

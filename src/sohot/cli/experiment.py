@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ..experiments.cell import SELECTIONS, TRIALS
+from ..experiments.cell import MOST_TRIALS, SELECTIONS, TRIALS
 from ..experiments.engines import ENGINES
-from ..experiments.grid import COMPLEXITY, Grid, builtin_names, parse_splits, read_grid
-from ..experiments.grid_keys import shapes_features
+from ..experiments.grid import COMPLEXITY, Grid, builtin_names, read_grid
+from ..experiments.grid_keys import parse_splits, shapes_features
 from ..methods.settings import DEVICES
 from ..runs.trust import refuse_code
 from .output import print_json, print_text, results_only
@@ -137,7 +137,9 @@ def experiment(
             "target images) or validation (images that the protocol sets aside). Test images are never used.",
         ),
     ] = "none",
-    trials: Annotated[int, _grid("--trials", min=1, help="Settings tried per cell with --select.")] = TRIALS,
+    trials: Annotated[
+        int, _grid("--trials", min=1, max=MOST_TRIALS, help="Settings tried per cell with --select.")
+    ] = TRIALS,
     frozen: Annotated[
         bool,
         _grid("--frozen", help="Train heads on frozen features, many cells at once."),

@@ -18,6 +18,10 @@ SELECTIONS = ("none", "cv", "validation")
 TRIALS = 20
 """Settings tried per cell when selecting."""
 
+MOST_TRIALS = 10_000
+MOST_CELLS = 100_000
+"""Limits of a grid: more than these are a slip of the pen, and would only fill the memory."""
+
 _FILES = ("weights", "source_weights")
 
 

@@ -1,11 +1,13 @@
 """Settings of cells that train on frozen features: which of a grid's apply, and which to choose from."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..methods.settings import HeadSettings
 from ..selection.candidates import Candidate, every_combination, name_options, relevant
 from ..selection.spaces import feature_space
+from .cell import MOST_TRIALS
 from .grid import Grid
 from .grid_keys import FEATURE_KEYS, HEAD_KEYS
 
@@ -62,6 +64,8 @@ def frozen_space(grid: Grid, name: str) -> dict[str, list[Any]]:
     """Return the values to choose from for a method: a list by setting."""
     space = grid.frozen_space or {key: values for key, values in feature_space(name).items() if key not in grid.vary}
     found = {key: list(values) for key, values in relevant(name, space).items()}
+    if (count := math.prod(len(values) for values in found.values())) > MOST_TRIALS:
+        raise ValueError(f"frozen_space has {count} combinations for {name!r}; at most {MOST_TRIALS} can be tried")
     for key, values in found.items():
         for value in values:
             normal_head(name, {**grid.frozen, key: value})

@@ -15,7 +15,7 @@ from ..functional.plain_checks import check_choice
 from ..methods.registry import method
 from ..runs.auto import AUTO
 from ..runs.presets import PAPER
-from .grid_keys import check_head, check_settings, check_values, draw_names, refuse_unknown
+from .grid_keys import check_head, check_settings, check_values, draw_names, parse_splits, refuse_unknown
 
 COMPLEXITY = "complexity"
 """Name of the one experiment that is not a grid."""
@@ -246,30 +246,6 @@ def _check_kind(key: str, value: Any) -> None:
         raise ValueError(f'{key} must be a list of strings such as ["{example}"], got {value!r}')
     if key in ("settings", "vary", "space", "data", "method", "frozen", "frozen_space") and not isinstance(value, dict):
         raise ValueError(f"{key} must be a table, got {value!r}")
-
-
-def parse_splits(value: int | str | Sequence[int]) -> tuple[int, ...]:
-    """Parse the splits: a number counts from 1, `2-4` is a range, `1,4` a list.
-
-    >>> parse_splits(3), parse_splits("2-4"), parse_splits("1,4"), parse_splits([5])
-    ((1, 2, 3), (2, 3, 4), (1, 4), (5,))
-    """
-    wrong = f"splits must be a number such as 3, a range such as 2-4 or a list such as 1,4, got {value!r}"
-    if isinstance(value, str):
-        try:
-            parts = [[int(end) for end in part.split("-")] for part in value.split(",") if part.strip()]
-        except ValueError:
-            raise ValueError(wrong) from None
-        if "," not in value and len(parts) == 1 and len(parts[0]) == 1:
-            return parse_splits(parts[0][0])
-        if any(len(part) > 2 for part in parts):
-            raise ValueError(wrong)
-        value = [number for part in parts for number in range(part[0], part[-1] + 1)]
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = range(1, value + 1)
-    if isinstance(value, (bool, float)) or not all(isinstance(one, int) and not isinstance(one, bool) for one in value):
-        raise ValueError(wrong)
-    return tuple(_unique(value, "splits"))
 
 
 def _refuse_stand_in(name: Any) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import product
@@ -16,7 +17,7 @@ from ..networks.names import is_own
 from ..networks.registry import find_builder
 from ..runs.config import RunConfig
 from ..selection.spaces import image_space
-from .cell import SELECTIONS, TRIALS, Cell, relevant_settings
+from .cell import MOST_CELLS, MOST_TRIALS, SELECTIONS, TRIALS, Cell, relevant_settings
 from .frozen_settings import frozen_combinations, frozen_space
 from .grid import Grid
 from .grid_keys import SETTINGS
@@ -38,10 +39,11 @@ def cells(
         ValueError: A shift, a split, a network or a setting is not available; the message names it.
     """
     check_choice(select, SELECTIONS, "select")
-    if trials < 1:
-        raise ValueError(f"trials must be at least 1, got {trials}")
+    if not 1 <= trials <= MOST_TRIALS:
+        raise ValueError(f"trials must be between 1 and {MOST_TRIALS}, got {trials}")
     find_builder(grid.backbone)
     shifts = {dataset.parse_shift(shift)[0]: "" for shift in grid.shifts or dataset.shifts or (None,)}
+    _refuse_many(grid, len(shifts))
     shifts = {shift: data_fingerprint(dataset, shift) for shift in shifts}
     if grid.protocol == "paper":
         _check_splits(grid, paper_numbers(dataset).splits)
@@ -76,6 +78,16 @@ def _search(grid: Grid, name: str, settings: Mapping[str, Any], trials: int, fro
     if frozen:
         return {"space": frozen_space(grid, name)}
     return {"space": _space(grid, name, settings), "trials": trials}
+
+
+def _refuse_many(grid: Grid, shifts: int) -> None:
+    varied = math.prod(len(values) for values in grid.vary.values())
+    count = len(grid.splits) * shifts * len(grid.methods) * varied
+    if count > MOST_CELLS:
+        raise ValueError(
+            f"the grid has {count} cells (splits, shifts, methods, combinations of settings: {len(grid.splits)} × "
+            f"{shifts} × {len(grid.methods)} × {varied}); at most {MOST_CELLS} are possible: divide it"
+        )
 
 
 def _check_splits(grid: Grid, most: int) -> None:

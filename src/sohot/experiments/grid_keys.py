@@ -1,4 +1,4 @@
-"""Which settings a grid may hold, and the errors for others."""
+"""Which settings and splits a grid may hold, and the errors for others."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ from ..methods.options import convert, renamed
 from ..methods.settings import HeadSettings
 from ..runs.config import RESULT_OPTIONS, RunConfig
 from ..selection.search_space import parse_space
+from .cell import MOST_CELLS
 
 _OWN_KEYS = ("backbone", "method")
 """Options of `sohot fit` for which a grid has its own keys."""
@@ -161,4 +162,47 @@ def _number(name: str, value: Any) -> int:
         raise ValueError(f"{name} must be an integer, got {value!r}") from None
     if name in ("target_shots", "source_shots") and number < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
-    return number
+    return _fitting(number, name)
+
+
+def _fitting(value: int, name: str) -> int:
+    """Require a number of splits or images that fits into 31 bits."""
+    if abs(value) >= 2**31:
+        raise ValueError(f"{name} must be below {2**31}, got {value}")
+    return value
+
+
+def parse_splits(value: int | str | Sequence[int]) -> tuple[int, ...]:
+    """Parse the splits: a number counts from 1, `2-4` is a range, `1,4` a list.
+
+    >>> parse_splits(3), parse_splits("2-4"), parse_splits("1,4"), parse_splits([5])
+    ((1, 2, 3), (2, 3, 4), (1, 4), (5,))
+    """
+    wrong = f"splits must be a number such as 3, a range such as 2-4 or a list such as 1,4, got {value!r}"
+    if isinstance(value, str):
+        try:
+            parts = [[int(end) for end in part.split("-")] for part in value.split(",") if part.strip()]
+        except ValueError:
+            raise ValueError(wrong) from None
+        if "," not in value and len(parts) == 1 and len(parts[0]) == 1:
+            return parse_splits(parts[0][0])
+        if any(len(part) > 2 for part in parts):
+            raise ValueError(wrong)
+        _refuse_many_splits(sum(max(0, part[-1] - part[0] + 1) for part in parts))
+        value = [number for part in parts for number in range(part[0], part[-1] + 1)]
+    if isinstance(value, int) and not isinstance(value, bool):
+        _refuse_many_splits(value)
+        value = range(1, value + 1)
+    if isinstance(value, (bool, float)) or not all(isinstance(one, int) and not isinstance(one, bool) for one in value):
+        raise ValueError(wrong)
+    for number in value:
+        _fitting(number, "each of splits")
+    found = tuple(dict.fromkeys(value))
+    if not found:
+        raise ValueError("splits must name at least one")
+    return found
+
+
+def _refuse_many_splits(count: int) -> None:
+    if count > MOST_CELLS:
+        raise ValueError(f"splits must be at most {MOST_CELLS}, got {count}")

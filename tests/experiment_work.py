@@ -40,7 +40,7 @@ def result_of(steps: int = 1, micro: float = 0.5, **parts: Any) -> CellResult:
 
 
 def act(cell: Cell, folder: Path | None = None) -> CellResult | dict[str, Any]:
-    """Do what the cell's settings say: fail, die, sleep, or tell about this process."""
+    """Do what the cell's settings say: fail, crash, die, sleep, or tell about this process."""
     if folder is not None:
         note(folder, f"{cell.split} {os.getpid()}")
     how, _, value = str(cell.settings.get("act", "")).partition(":")
@@ -48,6 +48,11 @@ def act(cell: Cell, folder: Path | None = None) -> CellResult | dict[str, Any]:
         raise ValueError(f"cell {cell.split} fails on purpose")
     if how == "die":
         os.kill(os.getpid(), signal.SIGKILL)
+    if how == "die once" and not Path(value).exists():
+        Path(value).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "crash":
+        os._exit(3)
     if how == "sleep":
         time.sleep(float(value))
     if how == "nan":

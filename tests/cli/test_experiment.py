@@ -13,6 +13,7 @@ from experiment_work import InlineEngine, small_grid, write_domains
 
 from sohot import reporting
 from sohot.experiments import engines
+from sohot.experiments.engines import Outcome
 from sohot.experiments.grid import write_grid
 from sohot.experiments.store import Store
 from sohot.methods import OTHER_NAMES
@@ -99,6 +100,23 @@ def test_failed_cells_are_listed_and_tried_again_when_asked(sohot, mine):
     assert "diverged" in kept.json["failed"][0]["error"]
     again = sohot(*options, "--retry-failed", "--json")
     assert (again.code, again.json["cells"]["computed"]) == (1, 1)
+
+
+@pytest.mark.usefixtures("quick")
+def test_cells_whose_workers_were_killed_are_tried_again_by_the_same_command(sohot, mine, monkeypatch):
+    options = (*mine, "--methods", "s+t", "--splits", "1")
+
+    def kill(_, cells, __):
+        return (Outcome(cell, None, "killed", 0.0, killed=True) for cell in cells)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(InlineEngine, "run", kill)
+        killed = sohot(*options)
+    assert killed.code == 1
+    assert "1 of 1 cells failed:\n  photos-sketches split 1 s+t" in killed.err
+    assert "retry them with: sohot experiment" in killed.err
+    assert "--retry-failed" not in killed.err
+    assert sohot(*options).code == 0
 
 
 @pytest.mark.usefixtures("quick")

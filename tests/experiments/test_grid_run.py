@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from experiment_work import InlineEngine, act, acting, make_cells, notes, result_of, small_grid, write_domains
 
-from sohot.experiments.engines import make_engine
+from sohot.experiments.engines import Outcome, make_engine
 from sohot.experiments.grid import read_grid
 from sohot.experiments.grid_run import GridWatcher, plan_grid, run_cells, run_grid
 from sohot.experiments.store import Store
@@ -30,7 +30,7 @@ def failing(count, kind="fail"):
 
 def test_a_failing_cell_does_not_stop_the_others(store):
     cells = failing(3)
-    assert run_cells(cells, store, ENGINE, act) == 3
+    assert run_cells(cells, store, ENGINE, act).computed == 3
     assert [(one.status, one.error) for one in store.records()] == [
         ("failed", "cell 1 fails on purpose"),
         ("done", None),
@@ -50,8 +50,39 @@ def test_failed_cells_are_kept_and_tried_again_when_asked(tmp_path):
     for retry, computed in ((False, 3), (False, 0), (True, 1), (False, 0)):
         with Store(file) as store:
             left = [cell for cell in cells if cell.key not in store.settled(retry=retry)]
-            assert run_cells(left, store, ENGINE, acting(tmp_path), retry) == computed
+            assert run_cells(left, store, ENGINE, acting(tmp_path), retry).computed == computed
     assert [line.split()[0] for line in notes(tmp_path)] == ["1", "2", "3", "1"]
+
+
+class KillingEngine:
+    """An engine whose workers are killed by the system."""
+
+    def run(self, cells, work):  # noqa: ARG002
+        for cell in cells:
+            yield Outcome(cell, None, "its worker process was killed", 1.0, killed=True)
+
+
+def test_a_cell_whose_worker_was_killed_is_reported_and_left_for_the_next(tmp_path, store):
+    good, bad = make_cells(2)
+    other = Store(tmp_path / "results.sqlite")
+    assert other.claim(good)
+    other.finish(good, result_of())
+    other.close()
+    ended = run_cells([good, bad], store, KillingEngine(), act)
+    assert (ended.computed, [one.cell for one in ended.killed]) == (1, [bad])
+    assert store.settled() == {good.key: "done"}
+    assert run_cells([bad], store, ENGINE, act).computed == 1  # it was given back
+    assert store.settled() == {good.key: "done", bad.key: "done"}
+
+
+def test_a_grid_whose_workers_are_killed_fails_and_goes_on_when_called_again(tmp_path):
+    plan = plan_grid(small_grid(splits=(1,)), write_domains(tmp_path / "data"), tmp_path / "out", device="cpu")
+    killed = run_grid(plan, KillingEngine())
+    assert [(cell.key, error) for cell, error in killed.failed] == [
+        (cell.key, "its worker process was killed") for cell in plan.cells
+    ]
+    again = run_grid(plan, ENGINE)
+    assert (again.computed, again.failed) == (2, [])
 
 
 def test_a_stopped_driver_holds_nothing(tmp_path):
@@ -78,7 +109,7 @@ def test_cells_of_another_runner_are_waited_for(tmp_path, store, monkeypatch):
             other.finish(cells[0], result_of(steps=77))
 
     monkeypatch.setattr("sohot.experiments.grid_run._POLL_SECONDS", 0.0)
-    assert run_cells(cells, store, ENGINE, act, watcher=Watcher()) == 1
+    assert run_cells(cells, store, ENGINE, act, watcher=Watcher()).computed == 1
     other.close()
     assert waited == [1]
     assert {one.result.steps for one in store.records()} == {77, 2}
@@ -95,7 +126,7 @@ def test_a_cell_that_another_runner_leaves_is_computed(tmp_path, store, monkeypa
             other.close()
 
     monkeypatch.setattr("sohot.experiments.grid_run._POLL_SECONDS", 0.0)
-    assert run_cells(cells, store, ENGINE, act, watcher=Watcher()) == 2
+    assert run_cells(cells, store, ENGINE, act, watcher=Watcher()).computed == 2
 
 
 def test_a_grid_grows_and_keeps_what_is_done(tmp_path):

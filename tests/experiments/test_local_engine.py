@@ -5,20 +5,23 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import pytest
 from experiment_work import act, make_cells, notes
 
 from sohot._process import _began
+from sohot.experiments.engines import local
 from sohot.experiments.engines.local import LocalEngine, WorkersCannotStart
 
 WORKERS = 2
 
 
 @pytest.fixture(scope="module")
-def seen():
+def seen(tmp_path_factory):
     """Outcomes of a row of cells of all kinds, and how many cells were taken before each outcome."""
-    kinds = ["look", "fail", "look", "die", "look", "", "look"]
+    once = f"die once:{tmp_path_factory.mktemp('cells') / 'died'}"
+    kinds = ["look", "fail", "look", "die", "look", once, "look", "", "crash"]
     cells = [cell for number, kind in enumerate(kinds) for cell in make_cells(number + 1, act=kind)[-1:]]
     taken, before = [], []
 
@@ -28,9 +31,14 @@ def seen():
             yield cell
 
     outcomes, variables = {}, dict(os.environ)
-    for outcome in LocalEngine(WORKERS, "cpu").run(offer(), act):
-        before.append((len(taken), len(outcomes)))
-        outcomes[outcome.cell.split] = outcome
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        patch.setattr(local, "RETRIES", 1)
+        for outcome in LocalEngine(WORKERS, "cpu").run(offer(), act):
+            before.append((len(taken), len(outcomes)))
+            outcomes[outcome.cell.split] = outcome
+    assert len(told) == 2
+    assert "1 worker goes on, and the cell is tried again alone at the end" in str(told[0].message)
     assert dict(os.environ) == variables  # what workers find in theirs is not left in ours
     return kinds, outcomes, before
 
@@ -39,13 +47,24 @@ def test_every_cell_has_one_outcome(seen):
     kinds, outcomes, _ = seen
     assert sorted(outcomes) == list(range(1, len(kinds) + 1))
     well = [number for number, outcome in outcomes.items() if outcome.error is None]
-    assert sorted(well) == [number for number, kind in enumerate(kinds, start=1) if kind in ("look", "")]
+    assert sorted(well) == [
+        number for number, kind in enumerate(kinds, start=1) if kind in ("look", "") or "once" in kind
+    ]
 
 
 def test_a_failing_cell_and_a_killed_worker_say_why(seen):
     kinds, outcomes, _ = seen
     assert outcomes[kinds.index("fail") + 1].error == "cell 2 fails on purpose"
-    assert "killed by SIGKILL" in outcomes[kinds.index("die") + 1].error
+    killed, crashed = (outcomes[kinds.index(kind) + 1] for kind in ("die", "crash"))
+    assert "killed by SIGKILL, probably because memory ran out" in killed.error
+    assert "exit code 3" in crashed.error
+    assert [number for number, outcome in outcomes.items() if outcome.killed] == [killed.cell.split]
+
+
+def test_cells_whose_workers_were_killed_are_tried_again_after_the_others(seen):
+    kinds, outcomes, _ = seen
+    last = [kinds[number - 1].partition(":")[0] for number in outcomes][-2:]
+    assert last == ["die", "die once"]
 
 
 def test_cells_are_taken_when_a_worker_is_free_for_them(seen):
@@ -67,6 +86,7 @@ DRIVER = """
 import sys
 from pathlib import Path
 from experiment_work import acting, make_cells
+from sohot.experiments.engines import local
 from sohot.experiments.engines.local import LocalEngine
 
 if __name__ == "__main__":

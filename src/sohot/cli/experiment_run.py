@@ -120,7 +120,8 @@ def _present(plan: GridPlan, run: GridRun, again: str, quiet: bool, json: bool) 
             say(f"  {cell.label()}: {error}")
         if len(run.failed) > MOST_LISTED:
             say(f"  … and {len(run.failed) - MOST_LISTED} more")
-        tried = "" if "--retry-failed" in again else " --retry-failed"
+        stored = any(record.result is None for record in run.records)
+        tried = " --retry-failed" if stored and "--retry-failed" not in again else ""
         say(f"retry them with: {again}{tried}")
     say(f"{run.total} cells, {run.computed} computed now, {run.kept} kept; results in {plan.where.out}")
 

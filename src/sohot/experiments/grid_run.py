@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from ..data.datasets import open_dataset
 from ..data.labelled import Progress
@@ -70,7 +71,7 @@ class GridRun:
         total: Number of cells.
         computed: How many were computed now.
         kept: How many were done before.
-        failed: Cells that failed, now or before, and why.
+        failed: Cells that failed, now or before, and why; also those whose workers were killed now.
         records: The latest attempt at each cell of the grid.
     """
 
@@ -142,11 +143,26 @@ def run_grid(
             prepare(pending, plan.where, watcher.progress)
         if any(cell.frozen for cell in pending):
             engine = FrozenEngine(plan.where, watcher.progress)
-        computed = run_cells(pending, store, engine, partial(run_cell, where=plan.where), retry_failed, watcher)
+        ended = run_cells(pending, store, engine, partial(run_cell, where=plan.where), retry_failed, watcher)
         keys = {cell.key for cell in plan.cells}
         records = [one for one in store.records(every=True) if one.key in keys]
-    failed = [(one.cell, str(one.error)) for one in records if one.result is None]
-    return GridRun(len(plan.cells), computed, kept, failed, records)
+    done = {one.key for one in records if one.result is not None}  # by us or others
+    failed = {one.key: (one.cell, str(one.error)) for one in records if one.result is None}
+    failed |= {one.cell.key: (one.cell, str(one.error)) for one in ended.killed if one.cell.key not in done}
+    return GridRun(len(plan.cells), ended.computed, kept, list(failed.values()), records)
+
+
+class CellsRun(NamedTuple):
+    """Outcome of `run_cells`.
+
+    Attributes:
+        computed: How many cells were computed here, successfully or not.
+        killed: Outcomes of those whose workers were killed from outside. They are not stored, just as nothing is
+            stored when the whole command is killed: whoever comes next tries the cells again.
+    """
+
+    computed: int
+    killed: list[Outcome]
 
 
 def run_cells(
@@ -156,14 +172,10 @@ def run_cells(
     work: Work,
     retry_failed: bool = False,
     watcher: GridWatcher | None = None,
-) -> int:
-    """Compute cells, except those of other runners; return when all are done or have failed.
-
-    Returns:
-        How many were computed here, successfully or not.
-    """
+) -> CellsRun:
+    """Compute cells, except those of other runners; return when all are done or have failed."""
     watcher = watcher or GridWatcher()
-    computed = 0
+    computed, killed = 0, dict[str, Outcome]()
 
     def claimed(cells: Sequence[Cell]) -> Iterator[Cell]:
         for cell in cells:
@@ -180,12 +192,16 @@ def run_cells(
             time.sleep(_POLL_SECONDS)
         with closing(engine.run(claimed(free), work)) as outcomes:  # type: ignore[type-var] # all are generators
             for outcome in outcomes:
-                _keep(store, outcome)
+                if outcome.killed:
+                    killed[outcome.cell.key] = outcome
+                    store.release(outcome.cell)
+                else:
+                    _keep(store, outcome)
                 watcher.finished(outcome)
                 computed += 1
         settled = store.settled(retry=retry_failed)
-        left = [cell for cell in left if cell.key not in settled]
-    return computed
+        left = [cell for cell in left if cell.key not in settled and cell.key not in killed]
+    return CellsRun(computed, list(killed.values()))
 
 
 def _keep(store: Store, outcome: Outcome) -> None:

@@ -186,11 +186,14 @@ class Store:
         """Record that a cell failed, and why."""
         self._add(cell, "failed", None, error)
 
-    def release(self) -> None:
-        """Release all our unfinished cells."""
+    def release(self, cell: Cell | None = None) -> None:
+        """Release one of our unfinished cells, or all of them."""
         with self._database.transaction():
-            self._database.execute("DELETE FROM claims WHERE runner = ?", (self.runners.id,))
-        self._began.clear()
+            ours = "DELETE FROM claims WHERE runner = ?"
+            if cell is None:
+                self._database.execute(ours, (self.runners.id,))
+            else:
+                self._database.execute(f"{ours} AND key = ?", (self.runners.id, cell.key))
 
     def close(self) -> None:
         """Release our cells and close the file."""

@@ -25,12 +25,14 @@ class Outcome:
         result: The result of the work; None if it failed.
         error: Why it failed, in one sentence; None if it did not.
         seconds: How long it took, measured by the worker.
+        killed: Whether its worker was killed from outside, each time it was tried: that says nothing about the cell.
     """
 
     cell: Cell
     result: "CellResult | None"
     error: str | None
     seconds: float
+    killed: bool = False
 
 
 class Engine(Protocol):

@@ -6,6 +6,8 @@ import pickle
 import signal
 import threading
 import time
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,6 +23,10 @@ from ..cell import Cell
 from . import Outcome, Work, describe_error
 
 READY, DONE, FAILED = "ready", "done", "failed"
+RETRIES = 2
+"""How often a cell is tried again whose worker was killed from outside."""
+_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
+"""Signals that others send: the system sends SIGKILL when memory runs out."""
 _CONTEXT = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads and open files in a broken state
 
 
@@ -42,8 +48,9 @@ class _Worker:
 class LocalEngine:
     """Processes on this machine. They import what they need once and then take one cell after another.
 
-    If a process dies (killed for its memory, say), only its own cell is lost. All of them end with the process that
-    started them, however that ends.
+    If a process is killed from outside, mostly because memory ran out, it is not replaced, and its cell is tried again
+    alone, after the others. If it crashes, only its own cell fails. All of them end with the process that started them,
+    however that ends.
 
     Args:
         workers: Number of processes; None for one per core, at most 8, or one per GPU.
@@ -61,20 +68,34 @@ class LocalEngine:
     def run(self, cells: Iterator[Cell], work: Work) -> Iterator[Outcome]:
         """Compute cells; see `Engine`."""
         task = pickle.dumps(work)  # here, where an error gives the reason
-        workers: dict[int, _Worker] = {}
+        slots, workers = list(range(self.workers)), dict[int, _Worker]()
+        tries, killed = Counter[Cell](), list[Cell]()
         outcomes: list[Outcome] = []
         try:
             while True:
                 # Workers get their next cell before outcomes are yielded, so they compute while those are stored.
-                for slot in range(self.workers):
+                for slot in slots:
                     worker = workers.get(slot)
                     if (worker is None or worker.cell is None) and (cell := next(cells, None)) is not None:
                         workers[slot] = self._hand(worker, slot, cell, task)
                 yield from outcomes
-                busy = [worker for worker in workers.values() if worker.cell is not None]
+                busy = [slot for slot, worker in workers.items() if worker.cell is not None]
+                if not busy and killed:
+                    busy = slots[:1]
+                    _stop([workers.pop(slot) for slot in list(workers) if slot not in busy])  # they hold memory
+                    workers[busy[0]] = self._hand(workers.get(busy[0]), busy[0], killed.pop(0), task)
                 if not busy:
                     return
-                outcomes = _wait(busy)
+                outcomes = []
+                for slot, outcome in _wait({slot: workers[slot] for slot in busy}):
+                    tries[outcome.cell] += 1
+                    if outcome.killed and tries[outcome.cell] <= RETRIES:
+                        killed.append(outcome.cell)
+                        if len(slots) > 1 and slot in slots:
+                            slots.remove(slot)
+                        _say_killed(outcome, len(slots))
+                    else:
+                        outcomes.append(outcome)
         finally:
             _stop(workers.values())
 
@@ -108,14 +129,14 @@ class LocalEngine:
         return variables
 
 
-def _wait(busy: list[_Worker]) -> list[Outcome]:
-    """Wait until a worker sends a message or dies."""
+def _wait(busy: Mapping[int, _Worker]) -> list[tuple[int, Outcome]]:
+    """Wait until a worker sends a message or dies; return the outcomes by slot."""
     outcomes = []
-    heard = wait([worker.pipe for worker in busy])  # a pipe whose other end is closed counts as ready
-    for worker in busy:
+    heard = wait([worker.pipe for worker in busy.values()])  # a pipe whose other end is closed counts as ready
+    for slot, worker in busy.items():
         if worker.pipe in heard and (outcome := _hear(worker)) is not None:
             worker.cell = None
-            outcomes.append(outcome)
+            outcomes.append((slot, outcome))
     return outcomes
 
 
@@ -127,23 +148,37 @@ def _hear(worker: _Worker) -> Outcome | None:
         kind, value, seconds = worker.pipe.recv()
     except (EOFError, OSError):
         worker.process.join()
-        if not worker.ready:
+        ending, killed = _ending(worker.process.exitcode or 0)
+        if not worker.ready and not killed:
             raise WorkersCannotStart(
-                f"a worker process ended before it began ({_ending(worker.process)}); see its output above"
+                f"a worker process ended before it began ({ending}); see its output above"
             ) from None
-        ended = f"its worker process ended during the computation ({_ending(worker.process)})"
-        return Outcome(cell, None, ended, time.perf_counter() - worker.began)
+        sentence = f"its worker process ended during the computation ({ending})"
+        return Outcome(cell, None, sentence, time.perf_counter() - worker.began, killed)
     if kind == READY:
         worker.ready, worker.began = True, time.perf_counter()
         return None
     return Outcome(cell, value, None, seconds) if kind == DONE else Outcome(cell, None, value, seconds)
 
 
-def _ending(process: BaseProcess) -> str:
-    code = process.exitcode or 0
-    if code == -signal.SIGKILL:
-        return "killed by SIGKILL, probably because memory ran out; try fewer --workers"
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+def _ending(code: int) -> tuple[str, bool]:
+    """Say how a process ended, and whether it was killed from outside.
+
+    >>> _ending(3), _ending(-15)
+    (('exit code 3', False), ('killed by SIGTERM', True))
+    """
+    if code >= 0:
+        return f"exit code {code}", False
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    advice = ", probably because memory ran out; try fewer --workers" if name == "SIGKILL" else ""
+    return f"killed by {name}{advice}", name in _OUTSIDE
+
+
+def _say_killed(outcome: Outcome, workers: int) -> None:
+    left = f"{workers} worker{'s go' if workers > 1 else ' goes'} on"
+    warnings.warn(
+        f"{outcome.cell.label()}: {outcome.error}: {left}, and the cell is tried again alone at the end", stacklevel=3
+    )
 
 
 def _stop(workers: Any) -> None:

@@ -130,7 +130,8 @@ class RayEngine:
             return Outcome(cell, None, f"Ray could not run the cell: {_end_of(str(failure))}", time.monotonic() - since)
         except ray.exceptions.RayError as failure:
             sentence = f"Ray gave up after {self.max_retries} retries: {' '.join(str(failure).split())}"
-            return Outcome(cell, None, sentence, time.monotonic() - since)
+            set_up = not isinstance(failure, ray.exceptions.RuntimeEnvSetupError)
+            return Outcome(cell, None, sentence, time.monotonic() - since, killed=set_up)
         return Outcome(cell, result, error, seconds)
 
     def _gpus(self) -> float:

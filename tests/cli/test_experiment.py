@@ -195,6 +195,19 @@ def test_a_file_in_place_of_the_folder_is_a_sentence(sohot, mine, tmp_path):
     assert str(tmp_path / "out") in ended.last
 
 
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("place", ["open_dataset", "prepare", "Store"])
+def test_a_stop_before_the_first_cell_says_how_to_go_on(sohot, mine, monkeypatch, tmp_path, place):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"sohot.experiments.grid_run.{place}", stop)
+    ended = sohot(*mine)
+    assert (ended.code, ended.out) == (130, "")
+    kept = "nothing was computed" if place == "open_dataset" else f"finished cells are kept in {tmp_path / 'out'}"
+    assert f"stopped by Ctrl-C; {kept}; continue with: sohot experiment {mine[1]} --data" in ended.last
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_experiment_says_how_to_go_on_and_holds_nothing(mine, tmp_path, sent, code):

@@ -1,6 +1,8 @@
 """`sohot experiment`: a grid of trainings, its tables, figures and report."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +15,8 @@ from ..experiments.grid import COMPLEXITY, Grid, builtin_names, read_grid
 from ..experiments.grid_keys import parse_splits, shapes_features
 from ..methods.settings import DEVICES
 from ..runs.trust import refuse_code
+from ..training.errors import Interrupted
+from .exit_codes import Terminated
 from .output import print_json, print_text, results_only
 
 
@@ -203,16 +207,40 @@ def experiment(
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder, but {out} is a file")
 
-    from ..experiments.engines import make_engine  # these import torch, so wrong options are reported first
-    from ..experiments.grid_run import plan_grid
-    from .experiment_run import command, run_experiment, show_plan
+    folder, again = out or Path("experiments") / grid.name, command(context)
+    with _saying_how_to_continue(folder, again):
+        from ..experiments.engines import make_engine  # these import torch, so wrong options are reported first
+        from ..experiments.grid_run import plan_grid
+        from .experiment_run import run_experiment, show_plan
 
-    made = make_engine(engine, workers=workers, device=device, address=address, threads=threads)
-    with results_only():
-        folder = out or Path("experiments") / grid.name
-        plan = plan_grid(grid, data, folder, device=device, select=select, trials=trials, frozen=frozen)
-    if dry_run:
-        show_plan(plan, workers=workers, threads=threads, retry_failed=retry_failed, json=json)
-        return
-    again = command(context)
-    run_experiment(plan, made, again, retry_failed=retry_failed, quiet=quiet, json=json)
+        made = make_engine(engine, workers=workers, device=device, address=address, threads=threads)
+        with results_only():
+            plan = plan_grid(grid, data, folder, device=device, select=select, trials=trials, frozen=frozen)
+        if dry_run:
+            show_plan(plan, workers=workers, threads=threads, retry_failed=retry_failed, json=json)
+        else:
+            run_experiment(plan, made, again, retry_failed=retry_failed, quiet=quiet, json=json)
+
+
+def command(context: typer.Context) -> str:
+    """Return the command line that was given, so that it can be repeated."""
+    words = ["sohot", "experiment", str(context.params["name"])]
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        if option.name == "name" or value in (None, False, []) or value == option.get_default(context):
+            continue
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            words += [option.opts[0]] if one is True else [option.opts[0], str(one)]
+    return shlex.join(words)
+
+
+@contextmanager
+def _saying_how_to_continue(folder: Path, again: str) -> Iterator[None]:
+    """Turn Ctrl-C and SIGTERM, at any moment, into a sentence that says how to continue."""
+    try:
+        yield
+    except (KeyboardInterrupt, Terminated, Interrupted) as error:
+        sent = "SIGTERM" if isinstance(error, Terminated) else getattr(error, "signal", "SIGINT")
+        by = "Ctrl-C" if sent == "SIGINT" else sent
+        kept = f"finished cells are kept in {folder.absolute()}" if folder.exists() else "nothing was computed"
+        raise Interrupted(f"stopped by {by}; {kept}; continue with: {again}", sent) from None

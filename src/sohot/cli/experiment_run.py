@@ -1,7 +1,6 @@
 """What `sohot experiment` does with a grid: show the plan, run it, print the results."""
 
 import math
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,22 +14,9 @@ from ..experiments.grid import COMPLEXITY
 from ..experiments.grid_run import GridPlan, GridRun, run_grid
 from ..experiments.result import Attempt
 from ..experiments.store import Store
-from ..training.errors import Interrupted
-from .exit_codes import FAILED, Terminated
+from .exit_codes import FAILED
 from .live_progress import watch_grid
 from .output import MOST_LISTED, print_json, print_text, results_only, say
-
-
-def command(context: typer.Context) -> str:
-    """Return the command line that was given, so that it can be repeated."""
-    words = ["sohot", "experiment", str(context.params["name"])]
-    for option in context.command.params:
-        value = context.params.get(option.name or "")
-        if option.name == "name" or value in (None, False, []) or value == option.get_default(context):
-            continue
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            words += [option.opts[0]] if one is True else [option.opts[0], str(one)]
-    return shlex.join(words)
 
 
 def show_plan(plan: GridPlan, *, workers: int | None, threads: int | None, retry_failed: bool, json: bool) -> None:
@@ -83,15 +69,8 @@ def _head(plan: GridPlan) -> dict[str, Any]:
 
 def run_experiment(plan: GridPlan, engine: Engine, again: str, *, retry_failed: bool, quiet: bool, json: bool) -> None:
     """Compute the cells, write tables, figures and the report, and print the table."""
-    try:
-        with results_only(), watch_grid(quiet) as watcher:
-            run = run_grid(plan, engine, retry_failed=retry_failed, watcher=watcher)
-    except (KeyboardInterrupt, Terminated, Interrupted) as error:
-        sent = "SIGTERM" if isinstance(error, Terminated) else "SIGINT"
-        by = "SIGTERM" if isinstance(error, Terminated) else "Ctrl-C"
-        raise Interrupted(
-            f"stopped by {by}; finished cells are kept in {plan.where.out}; continue with: {again}", sent
-        ) from None
+    with results_only(), watch_grid(quiet) as watcher:
+        run = run_grid(plan, engine, retry_failed=retry_failed, watcher=watcher)
     _present(plan, run, again, quiet, json)
     if run.failed:
         raise typer.Exit(FAILED)

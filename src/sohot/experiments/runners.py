@@ -73,6 +73,10 @@ class Runners:
         """Return the other registered processes, which may be dead; see `lives`."""
         return self._database.execute("SELECT * FROM runners WHERE id != ?", (self.id,)).fetchall()
 
+    def forget_others(self) -> None:
+        """Remove the other registrations, once all of them are dead; call it inside a transaction."""
+        self._database.execute("DELETE FROM runners WHERE id != ?", (self.id,))
+
     def lives(self, runner: sqlite3.Row) -> bool | None:
         """Tell whether a registered process is alive; None while one on another machine has yet to give a sign."""
         if runner["id"] == self.id:

@@ -136,6 +136,7 @@ class Store:
                     )
                 for row in (row for row, alive in others if alive is None):
                     return row
+                self.runners.forget_others()  # or the next grid would wait for them again
                 self._database.execute("DELETE FROM plan")
                 for key in keys:
                     self._database.execute("INSERT INTO plan (key) VALUES (?)", (key,))

@@ -2,11 +2,14 @@
 
 import json
 import signal
+import subprocess
 import sys
 import time
 
 import pytest
-from command_line import start, weights
+from command_line import python_path, start, weights
+
+from sohot.cli.stopping import Terminated
 
 
 def wait_for_steps(run, process, seconds=60):
@@ -62,3 +65,54 @@ def test_a_killed_run_on_augmented_images_resumes_to_the_same_weights(sohot, dom
     assert resumed.code == 0
     assert resumed.json["resumed_from"] > 0
     assert weights(cut) == weights(whole)
+
+
+SIGNAL_ON_IMPORT = """
+import os, sys
+class Sender:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), int(sys.argv[2]))
+sys.meta_path.insert(0, Sender())
+from sohot.cli import main
+main(sys.argv[3:])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize(("sent", "code", "by"), [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")])
+@pytest.mark.parametrize("module", ["typer", "torch"])
+def test_a_signal_during_the_first_imports_ends_in_a_sentence(tmp_path, sent, code, by, module):
+    words = [module, str(int(sent)), "features", str(tmp_path), "--out", str(tmp_path / "features.npz")]
+    command = [sys.executable, "-c", SIGNAL_ON_IMPORT, *words]
+    ended = subprocess.run(command, env=python_path(), capture_output=True, text=True, check=False)
+    assert ended.stderr == f"sohot: stopped by {by}; run the same command again\n"
+    assert (ended.returncode, ended.stdout) == (code, "")
+
+
+@pytest.mark.parametrize(("error", "code", "by"), [(KeyboardInterrupt, 130, "Ctrl-C"), (Terminated, 143, "SIGTERM")])
+def test_a_stopped_command_names_only_options_it_has(sohot, domains, tmp_path, monkeypatch, error, code, by):
+    def stop(*_, **__):
+        raise error
+
+    monkeypatch.setattr("sohot.demo.run_demo", stop)
+    demo = sohot("demo", "--out", tmp_path / "demo")
+    assert (demo.code, demo.last) == (code, f"sohot: stopped by {by}; run the same command again")
+    monkeypatch.setattr("sohot.runs.pipeline.fit_run", stop)
+    fit = sohot("fit", *domains.options(), "--out", tmp_path / "run")
+    resume = "with --resume if training had begun"
+    assert (fit.code, fit.last) == (code, f"sohot: stopped by {by}; run the same command again, {resume}")
+
+
+def test_advice_about_memory_names_only_options_of_the_command(sohot, domains, tmp_path, monkeypatch):
+    def fill(*_, **__):
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr("sohot.demo.run_demo", fill)
+    monkeypatch.setattr("sohot.runs.pipeline.fit_run", fill)
+    demo, fit = sohot("demo", "--out", tmp_path), sohot("fit", *domains.options(), "--out", tmp_path / "run")
+    assert demo.code == fit.code == 1
+    assert demo.last.startswith("sohot: out of memory (")
+    assert "--batch-rows" not in demo.last
+    assert fit.last.endswith("; lower --batch-rows, or choose --cache disk")

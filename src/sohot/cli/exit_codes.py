@@ -1,12 +1,10 @@
 """How a command ends: the exit code and the one-sentence message of each error."""
 
 import os
-import signal
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 import typer
@@ -22,8 +20,9 @@ from ..training.errors import (
     TrainingError,
 )
 from .output import errors
+from .stopping import SIGINT, SIGTERM
 
-FAILED, WRONG, SIGINT, SIGTERM = 1, 2, 130, 143
+FAILED, WRONG = 1, 2
 DEBUG = "SOHOT_TRACEBACK"
 """Environment variable: if set, errors end in a traceback."""
 
@@ -32,15 +31,16 @@ _CallError: Any = next(base for base in typer.BadParameter.__mro__ if base.__nam
 _WRONG_INPUT = (ValueError, TypeError, FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError)
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived outside training, when there is nothing to save."""
-
-
-def describe_end(error: BaseException) -> tuple[int, str] | None:
+def describe_end(error: BaseException, words: Sequence[str] = ()) -> tuple[int, str] | None:
     """Return the exit code and message of an error; None for one that is shown with its traceback.
 
-    >>> describe_end(ValueError("lr must be above 0, got -1"))
-    (2, 'lr must be above 0, got -1')
+    Args:
+        error: What ended the command.
+        words: The command line: advice names only options of its command.
+
+    Example:
+        >>> describe_end(ValueError("lr must be above 0, got -1"))
+        (2, 'lr must be above 0, got -1')
     """
     if isinstance(error, (typer.Exit, SystemExit)):
         code = error.exit_code if isinstance(error, typer.Exit) else error.code
@@ -49,17 +49,13 @@ def describe_end(error: BaseException) -> tuple[int, str] | None:
         return error.code, str(error)
     if isinstance(error, Interrupted):
         return (SIGTERM if error.signal == "SIGTERM" else SIGINT), str(error)
-    if isinstance(error, (KeyboardInterrupt, typer.Abort)):
-        return SIGINT, "stopped by Ctrl-C; run the same command again, with --resume if training had begun"
-    if isinstance(error, Terminated):
-        return SIGTERM, "stopped by SIGTERM; run the same command again, with --resume if training had begun"
     if isinstance(error, BrokenPipeError):
         return FAILED, ""
     if os.environ.get(DEBUG):
         return None
     if isinstance(error, _CallError):
         return error.exit_code, _renamed_option(error) or error.format_message()
-    return _describe_failure(error)
+    return _describe_failure(error, words)
 
 
 def _renamed_option(error: Any) -> str | None:
@@ -69,7 +65,7 @@ def _renamed_option(error: Any) -> str | None:
     return f"{error.option_name} is now called {flag(new)}" if new and flag(new) in known else None
 
 
-def _describe_failure(error: BaseException) -> tuple[int, str] | None:
+def _describe_failure(error: BaseException, words: Sequence[str]) -> tuple[int, str] | None:
     sentence = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, OSError) and error.strerror and error.filename:  # raised by the system, not by us
         sentence = f"{os.fsdecode(error.filename)}: {error.strerror}"
@@ -78,7 +74,8 @@ def _describe_failure(error: BaseException) -> tuple[int, str] | None:
     if isinstance(error, (TrainingError, ExportError, ConnectionError, ModuleNotFoundError)):
         return FAILED, sentence
     if _is_lack_of_memory(error):
-        return FAILED, f"out of memory ({sentence}); lower --batch-rows, or choose --cache disk"
+        advice = "; lower --batch-rows, or choose --cache disk" if "fit" in words[:1] else ""
+        return FAILED, f"out of memory ({sentence}){advice}"
     if isinstance(error, _WRONG_INPUT):
         return WRONG, sentence
     if isinstance(error, OSError):
@@ -94,25 +91,8 @@ def _describe_failure(error: BaseException) -> tuple[int, str] | None:
 
 def _is_lack_of_memory(error: BaseException) -> bool:
     torch = sys.modules.get("torch")  # if torch is not imported, it raised nothing
-    return isinstance(error, (MemoryError, getattr(torch, "OutOfMemoryError", MemoryError)))
-
-
-@contextmanager
-def terminate_politely() -> Iterator[None]:
-    """Let SIGTERM end a command as Ctrl-C does: remove half-written files and print a message."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise Terminated
-
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not in the main thread: another program calls us
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    kinds = (MemoryError, getattr(torch, "OutOfMemoryError", MemoryError))
+    return isinstance(error, kinds) or (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error))
 
 
 @contextmanager

@@ -1,9 +1,13 @@
+from types import SimpleNamespace
+
+import huggingface_hub
 import pytest
 import torch
+from huggingface_hub import constants
 from torch import nn
 
 from sohot._torchvision import import_torchvision
-from sohot.networks import create_backbone
+from sohot.networks import create_backbone, timm_models
 
 import_torchvision()
 timm = pytest.importorskip("timm")
@@ -73,11 +77,38 @@ def test_a_failed_download_says_what_to_do(monkeypatch):
     def fail(*_args, **_kwargs):
         raise OSError("no route to host\nand more")
 
+    monkeypatch.setattr(timm_models, "_reaches", lambda _: True)
     monkeypatch.setattr(timm, "create_model", fail)
     with pytest.raises(
         ConnectionError, match=r"timm:resnet18 .* \(no route to host\): give .*--weights FILE.*--from-scratch"
     ):
         create_backbone("timm:resnet18")
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_without_a_connection_the_cache_answers_at_once(monkeypatch, cached):
+    def create(*_args, **settings):
+        if not settings.pop("pretrained"):
+            return whole(*_args, **settings)
+        assert constants.HF_HUB_OFFLINE
+        if not cached:
+            raise FileNotFoundError("not in the cache")
+        return whole(*_args, pretrained=False, **settings)
+
+    def no_answer(*_args, **_kwargs):
+        raise OSError("no route to host")
+
+    whole = timm.create_model
+    monkeypatch.setattr(timm, "create_model", create)
+    monkeypatch.setattr(huggingface_hub, "get_session", lambda: SimpleNamespace(head=no_answer))
+    before = constants.HF_HUB_OFFLINE
+    if cached:
+        assert create_backbone("timm:resnet18", size=32).pretrained
+    else:
+        sentence = rf"resnet18 could not be downloaded \({constants.ENDPOINT} cannot be reached, .*--weights FILE"
+        with pytest.raises(ConnectionError, match=sentence):
+            create_backbone("timm:resnet18", size=32)
+    assert before == constants.HF_HUB_OFFLINE
 
 
 def test_a_size_the_model_does_not_take_is_named():

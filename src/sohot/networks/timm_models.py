@@ -1,6 +1,7 @@
 """Any model of timm, by `timm:NAME`."""
 
 import difflib
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +13,9 @@ from .any_network import from_network
 from .backbone import Backbone, BackboneOptions
 from .names import PREFIX
 from .weights import download, fill, read_weights
+
+_PATIENCE = 5.0
+"""Seconds to wait for the model hub."""
 
 
 def build_timm(options: BackboneOptions) -> Backbone:
@@ -27,13 +31,41 @@ def build_timm(options: BackboneOptions) -> Backbone:
     if options.size is not None and config is not None and config.fixed_input_size:
         settings["img_size"] = options.size
     if options.weights is None and options.pretrained:
-        network = download(lambda: timm.create_model(model, pretrained=True, **settings), options.name)
+        network = download(lambda: _with_weights(timm, model, settings), options.name)
     else:
         network = timm.create_model(model, pretrained=False, **settings)
     if options.weights is not None:
         fill(network, read_weights(options.weights), str(options.weights), options.name, _classifier(network))
     pretrained = options.weights is not None or options.pretrained
     return from_network(options.name, network, timm_spec(network, options.size), options, pretrained=pretrained)
+
+
+def _with_weights(timm: Any, model: str, settings: Mapping[str, Any]) -> Any:
+    """Build a model with its weights from the model hub or, if that cannot be reached, from the hub's cache."""
+    from huggingface_hub import constants
+
+    if _reaches(constants.ENDPOINT):
+        return timm.create_model(model, pretrained=True, **settings)
+    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True  # or the hub would try for a minute
+    try:
+        return timm.create_model(model, pretrained=True, **settings)
+    except OSError as error:
+        raise ConnectionError(
+            f"{constants.ENDPOINT} cannot be reached, and the cache {constants.HF_HUB_CACHE}, which you may copy from "
+            "a machine that has used them, does not hold them"
+        ) from error
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+def _reaches(address: str) -> bool:
+    from huggingface_hub import get_session
+
+    try:
+        get_session().head(address, timeout=_PATIENCE)
+    except Exception:  # its errors differ between versions; all mean that no answer came
+        return False
+    return True
 
 
 def timm_spec(network: nn.Module, size: int | None = None) -> InputSpec:

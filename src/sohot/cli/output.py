@@ -113,19 +113,24 @@ def percent(share: float | None) -> str:
 
 
 def print_accuracy(accuracy: dict[str, Any]) -> None:
-    """Print accuracies: each class, then the total."""
+    """Print accuracies: each class, then the total, and where the most mistakes are."""
+    from ..training.evaluation import Evaluation  # it imports torch, which help and errors do without
+
     table = Table(title="Accuracy on the target, per cent")
-    for name in ("class", "images", "accuracy", "95 % interval"):
+    for name in ("class", "images", "accuracy", "95 % interval", "precision", "F1"):
         table.add_column(name, justify="left" if name == "class" else "right")
     for place, (name, share) in enumerate(accuracy["per_class"].items()):
         count = sum(accuracy["confusion"][place])
-        table.add_row(escape(name), str(count), percent(share), _interval(accuracy["per_class_interval95"][name]))
+        interval, others = accuracy["per_class_interval95"][name], (accuracy[one][name] for one in ("precision", "f1"))
+        table.add_row(escape(name), str(count), percent(share), _interval(interval), *map(percent, others))
     table.add_section()
     table.add_row(
         "all images (micro)", str(accuracy["rows"]), percent(accuracy["micro"]), _interval(accuracy["interval95"])
     )
     table.add_row("mean of classes (macro)", "", percent(accuracy["macro"]), "")
     Console().print(table)
+    for sentence in Evaluation.from_json(accuracy).mistakes():
+        print_text(sentence)
 
 
 def show_scores(choice: Choice) -> None:

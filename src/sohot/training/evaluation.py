@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..data.names import enumerate_words
 from ..functional.checks import check_label_range, check_labels
 from ..functional.shares import Interval, wilson_interval
 from .inputs import Inputs
@@ -36,9 +37,51 @@ class Evaluation:
     per_class_interval95: dict[str, Interval | None]
     confusion: list[list[int]]
 
+    @property
+    def precision(self) -> dict[str, float | None]:
+        """By class, the share of the rows predicted as it that belong to it; None for a class never predicted."""
+        return {
+            name: self.confusion[place][place] / taken if taken else None
+            for place, (name, taken) in enumerate(zip(self.per_class, self._predicted(), strict=False))
+        }
+
+    @property
+    def f1(self) -> dict[str, float | None]:
+        """By class, the harmonic mean of precision and accuracy; None for a class without rows and never predicted."""
+        scores: dict[str, float | None] = {}
+        for place, (name, taken) in enumerate(zip(self.per_class, self._predicted(), strict=False)):
+            total = taken + sum(self.confusion[place])
+            scores[name] = 2 * self.confusion[place][place] / total if total else None
+        return scores
+
+    def _predicted(self) -> list[int]:
+        return [sum(column) for column in zip(*self.confusion, strict=True)]
+
+    def mistakes(self, most: int = 3, classes: int = 3) -> list[str]:
+        """Say where it fails: which classes are taken for another, the most frequent mistakes first.
+
+        Args:
+            most: How many sentences, one for each class that others are taken for.
+            classes: How many classes to name in each.
+
+        Example:
+            >>> logits, labels = torch.eye(3)[[0, 1, 1, 1, 2]], torch.tensor([0, 0, 2, 2, 2])
+            >>> evaluate(logits, labels, ["cat", "dog", "owl"]).mistakes()
+            ['takes 2 of 3 owl, 1 of 2 cat for dog']
+        """
+        names = list(self.per_class)
+        taken: list[tuple[int, str]] = []
+        for place, name in enumerate(names):
+            wrong = [(row[place], truth, sum(row)) for truth, row in zip(names, self.confusion, strict=True)]
+            others = sorted((one for one in wrong if one[0] and one[1] != name), key=lambda one: -one[0])
+            if others:
+                listed = enumerate_words((f"{count} of {of} {truth}" for count, truth, of in others), classes)
+                taken.append((sum(count for count, _, _ in others), f"takes {listed} for {name}"))
+        return [sentence for _, sentence in sorted(taken, key=lambda one: -one[0])[:most]]
+
     def as_json(self) -> dict[str, Any]:
         """Return everything as plain numbers, lists and dicts."""
-        return asdict(self)
+        return {**asdict(self), "precision": self.precision, "f1": self.f1}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Evaluation":

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,9 +80,22 @@ def python_path() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
 
 
+def overriding(arguments: Sequence[object]) -> list[str]:
+    """Keep the last value of an option: a test may override what a helper gives, a user may not say two things."""
+    words = [str(argument) for argument in arguments]
+    places = {word: place for place, word in enumerate(words) if word.startswith("--")}
+    kept, place = [], 0
+    while place < len(words):
+        takes_value = words[place].startswith("--") and not words[min(place + 1, len(words) - 1)].startswith("--")
+        if words[place] in ("--source", "--option") or places.get(words[place], place) == place:
+            kept += words[place : place + 1 + takes_value]
+        place += 1 + takes_value
+    return kept
+
+
 def start(*arguments: object) -> "subprocess.Popen[str]":
     """Start the command in a process of its own."""
-    command = [sys.executable, "-m", "sohot", *map(str, arguments)]
+    command = [sys.executable, "-m", "sohot", *overriding(arguments)]
     return subprocess.Popen(command, env=python_path(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Domains, Ended, make_domains
+from command_line import Domains, Ended, make_domains, overriding
 
 from sohot.cli import main
 
@@ -20,7 +20,7 @@ def sohot(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
     def call(*arguments: object) -> Ended:
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
+            main(overriding(arguments))
         captured = capsys.readouterr()
         assert "Traceback" not in captured.err
         return Ended(int(ended.value.code or 0), captured.out, captured.err)

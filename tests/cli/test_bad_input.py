@@ -229,3 +229,13 @@ def test_a_diverging_loss_stops_with_advice_and_keeps_the_last_good_checkpoint(s
     options = ("--lr", "1e6", "--schedule", "constant", "--checkpoint-every", 1, "--steps", 30)
     ended = fit(sohot, domains, tmp_path / "run", *options)
     refused(ended, "training diverged", "lower lr (now 1e+06)", "checkpoint", code=1)
+
+
+def test_what_names_show_is_told_before_images_are_decoded(sohot, domains, tmp_path, monkeypatch):
+    monkeypatch.setattr("sohot.data.folders.unreadable", lambda *_, **__: pytest.fail("too late"))
+    refused(fit(sohot, domains, tmp_path / "run", "--shots", 9), "9 shots")
+    (domains.test / "red").rename(domains.test / "rot")
+    options = ("fit", *domains.options(), "--target-test", domains.test, "--out", tmp_path / "run")
+    refused(sohot(*options), "test classes that were not trained: 'rot'")
+    (domains.target / "red").rename(domains.target / "rot")
+    refused(fit(sohot, domains, tmp_path / "run"), "classes in one domain only")

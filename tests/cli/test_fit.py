@@ -2,11 +2,12 @@
 
 import json
 import shlex
+import shutil
 from dataclasses import fields
 
 import pytest
 import torch
-from command_line import count_trunk_images, newest, weights
+from command_line import QUICK, count_trunk_images, newest, weights, write_images
 
 from sohot.experiments.cell import relevant_settings
 from sohot.methods.registry import method, method_that_looks_at
@@ -131,6 +132,42 @@ def test_the_target_alone_needs_no_source(sohot, domains, tmp_path):
     options = domains.options()[2:]
     ended = sohot("fit", *options, "--method", "t", "--shots", 2, "--steps", 2, "--out", tmp_path / "run", "--json")
     assert ended.json["data"]["source"] is None
+
+
+@pytest.fixture
+def second(tmp_path):
+    """Another source, which lacks a class."""
+    folder = write_images(tmp_path / "second", 3, -30, seed=9)
+    shutil.rmtree(folder / "red")
+    return folder
+
+
+def test_several_sources_are_pooled_and_all_are_named(sohot, domains, second, tmp_path):
+    run = tmp_path / "run"
+    ended = fit(sohot, domains, run, "--source", second, "--json")
+    assert ended.code == 0
+    both = f"{domains.source}, {second}"
+    assert f"source: 24 images, 6 to 9 per class, from {both}" in ended.err
+    assert ended.json["data"]["source"] == {"folder": both, "images": 24, "per_class": [9, 9, 6]}
+    assert f"--source {domains.source} --source {second} --target" in ended.json["command"]
+    assert f'source = [\n    "{domains.source}",\n    "{second}",\n]' in (run / "config.toml").read_text()
+    split = json.loads((run / "split.json").read_bytes())
+    assert split["folders"]["source_train"] == str(tmp_path)
+    assert {name.split("/")[0] for name in split["sides"]["source_train"]["files"]} == {"source", "second"}
+    assert sohot("info", run, "--json").json["data"]["source"]["folder"] == both
+    assert sohot("fit", "--config", run / "config.toml", "--out", tmp_path / "again").code == 0
+    assert sohot("fit", "--out", run, "--resume").code == 0
+    split = ("--split", run / "split.json", *QUICK, "--steps", 4)
+    assert sohot("fit", *split, "--out", tmp_path / "listed").code == 0
+    assert weights(run) == weights(tmp_path / "again") == weights(tmp_path / "listed")
+    fit(sohot, domains, tmp_path / "alone")
+    assert weights(run) != weights(tmp_path / "alone")
+
+
+def test_sources_that_are_one_folder_are_refused(sohot, domains, tmp_path):
+    ended = fit(sohot, domains, tmp_path / "run", "--source", domains.source / ".." / "source")
+    assert ended.code == 2
+    assert ended.last.endswith(f"--source {domains.source} was given twice")
 
 
 def test_epochs_count_passes(sohot, domains, tmp_path):

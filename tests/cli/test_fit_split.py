@@ -109,7 +109,7 @@ def test_a_changed_or_missing_file_and_options_that_exclude_it(sohot, run_copy, 
     file = run_copy / "split.json"
     options = ("fit", *QUICK, "--out", tmp_path / "new", "--split")
     assert "--split and --shots exclude each other" in sohot(*options, file, "--shots", 1).last
-    assert "gone.json does not exist" in sohot(*options, tmp_path / "gone.json").last
+    assert "gone.json: there is no such file" in sohot(*options, tmp_path / "gone.json").last
     file.write_text(file.read_text().replace("blue/0.png", "blue/1.png"))
     assert "it was changed after it was made" in sohot(*options, file).last
     file.write_text("no JSON")

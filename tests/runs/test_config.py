@@ -70,6 +70,63 @@ def test_values_of_another_kind_are_refused_by_name(name, value):
         RunConfig.from_values({name: value})
 
 
+@pytest.mark.parametrize("kind", [RunConfig, FitSettings])
+@pytest.mark.parametrize("value", [object(), [object()], {"a": 1}, b"x", 1.5, True, [[1]], None, float("nan"), "x"])
+def test_whatever_a_field_is_given_it_ends_in_a_sentence(kind, value):
+    spelt = [one.name.replace("_", "-") if kind is RunConfig else one.name for one in fields(kind)]
+    for one, name in zip(fields(kind), spelt, strict=True):
+        try:
+            kind(**{one.name: value})
+        except (TypeError, ValueError) as error:
+            sentence = str(error)
+        else:
+            continue
+        assert name in sentence.split(" must ")[0], sentence
+
+
+def test_paths_may_be_text():
+    config = RunConfig(source="photos", out="run")
+    assert (config.source, config.out) == (Path("photos"), Path("run"))
+    assert config == RunConfig(source=["photos"], out=Path("run"))
+    assert RunConfig(source=["photos", Path("art")]).sources() == (Path("photos"), Path("art"))
+    assert (
+        command(RunConfig(source=["/a", "/b"]), "new") == "sohot fit --source /a --source /b --method means --out new"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "--source is missing: give a folder"),
+        ({"method": "t"}, "--target is missing: give a folder"),
+        ({"method": "auto", "target": "."}, "--source is missing"),
+        ({"source": ["gone", "."]}, "--source gone: there is no such folder"),
+        ({"source": __file__}, "--source .*: it is not a folder"),
+        ({"source": ".", "target": ".", "target_test": "gone"}, "--target-test gone: there is no such folder"),
+        ({"source": ".", "target": ".", "weights": "."}, "--weights .: it is not a file"),
+        ({"split": "gone.json"}, "--split gone.json: there is no such file"),
+    ],
+)
+def test_missing_places_are_named(options, words):
+    with pytest.raises((ValueError, FileNotFoundError), match=words):
+        RunConfig(out="run", **options).require_places()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("method", "meens", "auto, paper or another sum of so, to, fo and zeta, got 'meens'; did you mean 'means'?"),
+        ("method", "Papr", "did you mean 'paper'?"),
+        ("backbone", "resnet", "--backbone must be one of lite0, .* did you mean 'resnet50'?"),
+        ("source_backbone", "vgg-16", "--source-backbone must be one of lite0, .* did you mean 'vgg16'?"),
+        ("optimizer", "adam", "did you mean 'adamw'?"),
+    ],
+)
+def test_a_misspelt_choice_is_guessed(name, value, words):
+    with pytest.raises(ValueError, match=words.replace("?", r"\?")):
+        RunConfig(**{name: value})
+
+
 def test_unknown_keys_are_refused_with_the_nearest():
     assert known_key("target-test") == "target_test"
     with pytest.raises(ValueError, match="unknown option 'stream'; did you mean 'streams'"):

@@ -10,6 +10,7 @@ from .data import data_app
 from .experiment import HELP, experiment
 from .features import features, make_fit_features
 from .fit import make_fit
+from .one_value import OneValueCommand
 from .options import Device, Json, Quiet, ReadThreads, Threads, Trust
 from .output import print_json, print_text, say
 
@@ -24,10 +25,10 @@ app = typer.Typer(
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run made by `sohot fit`.")]
 
-app.command("fit")(make_fit())
-app.command("experiment", help=HELP)(experiment)
-app.command("features")(features)
-app.command("fit-features")(make_fit_features())
+app.command("fit", cls=OneValueCommand)(make_fit())
+app.command("experiment", help=HELP, cls=OneValueCommand)(experiment)
+app.command("features", cls=OneValueCommand)(features)
+app.command("fit-features", cls=OneValueCommand)(make_fit_features())
 app.add_typer(data_app)
 
 
@@ -40,7 +41,7 @@ def _top(
         raise typer.Exit
 
 
-@app.command()
+@app.command(cls=OneValueCommand)
 def evaluate(
     run: Run,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Target images, one folder per class.")],
@@ -65,7 +66,7 @@ def evaluate(
     evaluate_run(run, folder, leave_out=leave_out, device=device, workers=workers, quiet=quiet, json=json, trust=trust)
 
 
-@app.command()
+@app.command(cls=OneValueCommand)
 def predict(
     run: Run,
     paths: Annotated[list[Path], typer.Argument(metavar="FILES_OR_DIRS...", help="Image files and folders.")],
@@ -95,7 +96,7 @@ def predict(
     predict_run(run, paths, out=out, top=top, device=device, workers=workers, quiet=quiet, json=json, trust=trust)
 
 
-@app.command()
+@app.command(cls=OneValueCommand)
 def export(
     run: Run,
     onnx: Annotated[Path, typer.Option("--onnx", help="ONNX file to write.", show_default=False)],
@@ -115,7 +116,7 @@ def export(
     export_file(run, onnx, json=json, trust=trust)
 
 
-@app.command()
+@app.command(cls=OneValueCommand)
 def info(run: Run, json: Json = False) -> None:
     """Show what a run was trained on, its settings, its accuracy, and how to repeat it.
 
@@ -128,7 +129,7 @@ def info(run: Run, json: Json = False) -> None:
     show_info(run, json=json)
 
 
-@app.command()
+@app.command(cls=OneValueCommand)
 def report(
     folder: Annotated[
         Path, typer.Argument(metavar="PATH", help="Folder of a run, a demo or an experiment, finished or not.")
@@ -165,7 +166,7 @@ def report(
     report_on(folder, out, images=images, figures=figures, quiet=quiet, json=json, trust=trust)
 
 
-@app.command()
+@app.command(cls=OneValueCommand)
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the pictures and the table.")] = Path("sohot-demo"),
     splits: Annotated[int, typer.Option("--splits", min=1, help="Number of random splits.")] = 3,

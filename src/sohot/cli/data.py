@@ -15,6 +15,7 @@ from ..data.datasets.sources import Source, dataset_sources
 from ..data.fetch import fetch_file
 from ..data.protocols import PROTOCOLS, make_split
 from ..data.protocols.split import split_bytes, write_split
+from .one_value import OneValueCommand
 from .options import Json, Quiet
 from .output import MOST_LISTED, bar, print_json, print_text, say
 
@@ -33,7 +34,7 @@ Options = Annotated[
 ]
 
 
-@data_app.command("check")
+@data_app.command("check", cls=OneValueCommand)
 def check(
     name: Name,
     root: Root,
@@ -55,7 +56,7 @@ def check(
         raise typer.Exit(1)
 
 
-@data_app.command("split")
+@data_app.command("split", cls=OneValueCommand)
 def split(
     name: Name,
     root: Root,
@@ -87,7 +88,7 @@ def split(
         say(f"note: {note}")
 
 
-@data_app.command("fetch")
+@data_app.command("fetch", cls=OneValueCommand)
 def fetch(
     name: Name,
     to: Annotated[Path | None, typer.Option("--to", help="The folder to put it in.", show_default="./NAME")] = None,

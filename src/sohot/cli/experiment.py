@@ -16,8 +16,8 @@ from ..experiments.grid_keys import parse_splits, shapes_features
 from ..methods.settings import DEVICES
 from ..runs.trust import refuse_code
 from ..training.errors import Interrupted
-from .stopping import Terminated
 from .output import print_json, print_text, results_only
+from .stopping import Terminated
 
 
 def list_experiments(json: bool) -> None:

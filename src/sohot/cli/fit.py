@@ -84,12 +84,15 @@ def resolve(config: Path | None, given: dict[str, Any], trust: bool = False) -> 
     # The configuration in a run's folder may be a stranger's.
     own = given if config is None or (config.parent / DESCRIPTION).exists() else merged
     place, out = config, merged.get("out")
-    if merged.get("resume") and out is not None and (stored := Path(out) / CONFIG).is_file():
+    stored = None if out is None or not merged.get("resume") else Path(out) / CONFIG
+    if stored is not None and stored.is_file():
         merged, place = {**_asked_before(stored, merged), **merged}, stored
     if not trust and place is not None:
         refuse_code({name: value for name, value in merged.items() if name not in own}, place)
     resolved = RunConfig.from_values(merged)
     _require_method(merged)
+    if stored is None or stored.is_file() or "target" in merged:  # else there is no run to resume
+        resolved.require_places()
     return resolved, set(merged)
 
 
@@ -115,7 +118,7 @@ def make_fit() -> Callable[..., None]:
     """Build the command's function, with one parameter per option."""
 
     def fit(config: Path | None, trust: bool, **options: Any) -> None:
-        fit_command(config, {name: value for name, value in options.items() if value is not None}, trust)
+        fit_command(config, {name: value for name, value in options.items() if value not in (None, [])}, trust)
 
     file = typer.Option(None, "--config", help="TOML file of options.", rich_help_panel="Run", show_default=False)
     first = inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=file, annotation=Path | None)

@@ -41,7 +41,7 @@ class TerminalWatcher(Watcher):
             if images is not None:
                 least, most = min(images.counts()), max(images.counts())
                 each = f"{least}" if least == most else f"{least} to {most}"
-                sentences.append(f"{name}: {len(images)} images, {each} per class, from {images.root}")
+                sentences.append(f"{name}: {len(images)} images, {each} per class, from {images.origin}")
         sentences += [f"note: {note}" for note in data.notes]
         for sentence in sentences:
             if sentence not in self._said:

@@ -64,7 +64,12 @@ def _parameter(declared: "Field[Any]", kind: Any) -> inspect.Parameter:
         shown = "" if declared.default in (None, False) else str(declared.default)
     spelling = f"{name}/--no-{name[2:]}" if kind is bool and about["stored"] else name
     option = typer.Option(
-        None, spelling, help=about["help"], rich_help_panel=about["group"], show_default=shown or False
+        None,
+        spelling,
+        help=about["help"],
+        rich_help_panel=about["group"],
+        show_default=shown or False,
+        metavar="<Path>" if kind == list[Path] else None,
     )
     return inspect.Parameter(declared.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind | None)
 
@@ -72,4 +77,6 @@ def _parameter(declared: "Field[Any]", kind: Any) -> inspect.Parameter:
 def _kind(hint: Any) -> type:
     """Choose the type that the command line reads: lists are comma-separated text."""
     kinds = kinds_of(hint)
+    if tuple[Path, ...] in kinds:
+        return list[Path]  # given several times
     return kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) and kinds[0] in _READ else str

@@ -1,11 +1,12 @@
 """A list of image files with their labels."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .names import relative_name
+from .names import enumerate_words, natural_key, printable, relative_name
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of the stage, the number of images (or bytes) done, and the total."""
@@ -25,6 +26,7 @@ class LabelledImages:
         groups: What each image shows, where several show the same: views of one object, crops of one photograph. A
             group is never split. Empty, or one for each file; "" for an image that stands alone.
         reader: How the files are read: a name in `readers.READERS`.
+        folders: The folders of the lists that were pooled, if several were; see `pool`.
 
     Example:
         >>> images = LabelledImages([Path("a/1.png"), Path("b/1.png"), Path("b/2.png")], [0, 1, 1], ["a", "b"])
@@ -43,6 +45,7 @@ class LabelledImages:
     parts: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     reader: str = "image"
+    folders: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", tuple(file if isinstance(file, Path) else Path(file) for file in self.files))
@@ -85,6 +88,11 @@ class LabelledImages:
         name = relative_name(self.files[row], self.root)
         return f"{name}#{self.parts[row]}" if self.parts else name
 
+    @property
+    def origin(self) -> str:
+        """Name the folder, or all folders, that the images come from."""
+        return enumerate_words(map(printable, self.folders)) if self.folders else printable(self.root or "")
+
     def with_classes(self, classes: Sequence[str]) -> "LabelledImages":
         """Keep only the images of these classes and number the labels in this order."""
         new_label = {name: label for label, name in enumerate(classes)}
@@ -112,3 +120,34 @@ class LabelledImages:
         columns = {name: tuple(content.get(name, ())) for name in ("labels", "classes", "parts", "groups")}
         files = tuple(Path(file) for file in content["files"])
         return cls(files, root=None if root is None else Path(root), reader=content.get("reader", "image"), **columns)
+
+
+def pool(lists: Sequence[LabelledImages]) -> LabelledImages:
+    """Join lists of whole image files; a class may be missing from some of them.
+
+    Names are those below the innermost folder that holds all of them.
+
+    >>> photos = LabelledImages([Path("data/photos/mug/1.png")], [0], ["mug"], Path("data/photos"))
+    >>> paintings = LabelledImages([Path("data/art/cup/1.png")], [0], ["cup"], Path("data/art"))
+    >>> pooled = pool([photos, paintings])
+    >>> pooled.classes, pooled.labels, pooled.name(0)
+    (('cup', 'mug'), (1, 0), 'photos/mug/1.png')
+    """
+    classes = sorted({name for images in lists for name in images.classes}, key=natural_key)
+    numbered = {name: label for label, name in enumerate(classes)}
+    folders = tuple((images.root or Path()) for images in lists)
+    return LabelledImages(
+        files=tuple(file for images in lists for file in images.files),
+        labels=tuple(numbered[images.classes[label]] for images in lists for label in images.labels),
+        classes=tuple(classes),
+        root=_around(folders),
+        folders=folders,
+    )
+
+
+def _around(folders: Sequence[Path]) -> Path | None:
+    """Return the innermost folder that holds all of these; None if they are on different drives."""
+    try:
+        return Path(os.path.commonpath([folder.parent for folder in folders]))
+    except ValueError:
+        return None

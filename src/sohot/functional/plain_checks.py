@@ -1,6 +1,7 @@
 """Checks of numbers and names without torch: settings and the command line need them before any tensor exists."""
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 ESTIMATORS = ("plugin", "unbiased")
 
@@ -45,5 +46,16 @@ def check_count(value: int, name: str, lowest: int = 1) -> int:
 def check_choice(value: str, choices: Sequence[str], name: str) -> str:
     """Require one of the choices."""
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+        listed = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}{nearest(value, choices)}")
     return value
+
+
+def nearest(value: object, choices: Iterable[str]) -> str:
+    """Suggest the choice that a misspelt value stands for, to end a sentence with; "" if none comes near.
+
+    >>> nearest("meens", ["m", "means"])
+    "; did you mean 'means'?"
+    """
+    near = get_close_matches(value.lower(), list(choices), n=1) if isinstance(value, str) else []
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -7,9 +7,10 @@ parameters and docs/options.md are generated from these declarations or checked 
 
 from collections.abc import Callable, Iterable
 from dataclasses import Field, dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from ..functional.plain_checks import check_choice, check_count, check_not_negative, check_orders
 
@@ -83,6 +84,8 @@ def each_of(choices: tuple[str, ...]) -> Allowed:
     """Return a range of lists of names."""
 
     def check(values: Any, name: str) -> None:
+        if not isinstance(values, tuple):
+            raise TypeError(f"{name} must be a list of names, got {values!r}")
         for value in values:
             check_choice(value, choices, f"each of {name}")
 
@@ -210,13 +213,14 @@ def kinds_of(hint: Any) -> list[Any]:
     return [kind for kind in kinds if kind is not NoneType]
 
 
-def convert(one: "Field[Any]", hint: Any, value: Any) -> Any:
+def convert(one: "Field[Any]", hint: Any, value: Any, spell: Callable[[str], str] = flag) -> Any:
     """Convert a value from the command line or a TOML file to the type of its field.
 
     Args:
         one: The field.
         hint: Its type, resolved.
         value: The value; text with commas stands for a list.
+        spell: How messages write an option's name.
 
     Raises:
         ValueError: The value does not convert to that type; the message names the option.
@@ -230,7 +234,28 @@ def convert(one: "Field[Any]", hint: Any, value: Any) -> Any:
         except (ValueError, TypeError, OverflowError):
             continue
     wanted = " or ".join(_IN_WORDS[kind] for kind in kinds)
-    raise ValueError(f"{flag(one.name)} must be {wanted}, got {value!r}")
+    raise ValueError(f"{spell(one.name)} must be {wanted}, got {value!r}")
+
+
+def convert_fields(options: Any, spell: Callable[[str], str] = str) -> None:
+    """Convert every field of a new object to its type: text to a path, a list to a tuple, an integer to a float.
+
+    Args:
+        options: An object of a dataclass of options; changed in place, although frozen.
+        spell: How messages write an option's name.
+
+    Raises:
+        ValueError: A value has another type; the message names the option.
+    """
+    hints = _hints(options.__class__)
+    for declared in fields(options):
+        value = convert(declared, hints[declared.name], getattr(options, declared.name), spell)
+        object.__setattr__(options, declared.name, value)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _integer(value: Any) -> int:
@@ -278,6 +303,7 @@ _CONVERTERS: dict[Any, Callable[[Any], Any]] = {
     bool: _truth,
     str: _text,
     Path: _path,
+    tuple[Path, ...]: _list_of(_path),
     tuple[int, ...]: _list_of(_integer),
     tuple[float, ...]: _list_of(_number),
     tuple[str, ...]: _list_of(_text),
@@ -288,6 +314,7 @@ _IN_WORDS = {
     bool: "true or false",
     str: "text",
     Path: "a UTF-8 path",
+    tuple[Path, ...]: "a list of UTF-8 paths",
     tuple[int, ...]: "comma-separated integers",
     tuple[float, ...]: "comma-separated numbers",
     tuple[str, ...]: "comma-separated words",

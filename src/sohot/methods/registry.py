@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..functional.plain_checks import check_orders
+from ..functional.plain_checks import check_orders, nearest
 from .records import ORDER_NAMES, OTHER_RECORDS, RECORDS, Method, scatter_method
 
 __all__ = ["METHOD_NAMES", "OTHER_NAMES", "Method", "default_loss_weight", "method", "methods_help"]
@@ -15,13 +15,14 @@ OTHER_NAMES = tuple(record.name for record in OTHER_RECORDS)
 """Other methods to compare with."""
 
 
-def method(name: str, orders: Sequence[int] | None = None) -> Method:
+def method(name: str, orders: Sequence[int] | None = None, *, besides: Sequence[str] = ()) -> Method:
     """Look up a method.
 
     Args:
         name: One of `METHOD_NAMES` and `OTHER_NAMES`, or another sum of `so`, `to` and `fo`, with or without `zeta`;
             docs/methods.md describes them.
         orders: Orders to align instead of those in the name, for methods that align scatters.
+        besides: Other names that the caller knows, for the message about an unknown one.
 
     Returns:
         The method.
@@ -39,17 +40,17 @@ def method(name: str, orders: Sequence[int] | None = None) -> Method:
         terms = ["s", "t"]
     record = RECORDS.get("+".join(terms)) or _sum_of_orders(terms)
     if record is None:
+        known = (*METHOD_NAMES, *OTHER_NAMES, *besides)
         raise ValueError(
-            f"method must be one of {', '.join((*METHOD_NAMES, *OTHER_NAMES))} or another sum of so, to, fo and zeta, "
-            f"got {name!r}"
+            f"method must be one of {', '.join(known)} or another sum of so, to, fo and zeta, got {name!r}"
+            f"{nearest(name, known)}"
         )
     if orders is None:
         return record
+    orders = check_orders(orders)
     if not record.aligns:
-        raise ValueError(
-            f"orders={tuple(orders)} needs a method that aligns scatters, such as 'so'; {record.name!r} does not"
-        )
-    return replace(record, orders=check_orders(orders))
+        raise ValueError(f"orders={orders} needs a method that aligns scatters, such as 'so'; {record.name!r} does not")
+    return replace(record, orders=orders)
 
 
 def _sum_of_orders(terms: list[str]) -> Method | None:

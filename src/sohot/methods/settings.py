@@ -241,7 +241,7 @@ class FitSettings(ImageOptions, Settings):
     from_trunk: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "precision", _SHORT.get(self.precision, self.precision))
+        object.__setattr__(self, "precision", _SHORT.get(str(self.precision), self.precision))
         SWITCH.check(self.from_trunk, "from_trunk")
         super().__post_init__()
 

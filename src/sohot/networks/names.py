@@ -1,5 +1,7 @@
 """Names of backbones, without torch: the command line and configurations name networks before building one."""
 
+from ..functional.plain_checks import nearest
+
 NETWORKS = ("lite0", "alexnet", "vgg16", "resnet50", "small-cnn")
 PREFIX = "timm:"
 
@@ -11,6 +13,15 @@ def backbone_names() -> list[str]:
     ['lite0', 'alexnet', 'vgg16', 'resnet50', 'small-cnn', 'timm:NAME', 'FILE.py:function']
     """
     return [*NETWORKS, f"{PREFIX}NAME", "FILE.py:function"]
+
+
+def check_backbone_name(name: str, option: str = "backbone") -> str:
+    """Require a name of one of these forms; whether timm or a file has that network shows when it is built."""
+    if not (name in NETWORKS or name.startswith(PREFIX) or is_own(name)):
+        raise ValueError(
+            f"{option} must be one of {', '.join(backbone_names())}, got {name!r}{nearest(name, NETWORKS)}"
+        )
+    return name
 
 
 def is_own(name: str) -> bool:

@@ -9,7 +9,7 @@ from torch import nn
 from ..data.input_spec import InputSpec
 from .backbone import Backbone, BackboneOptions
 from .lite0 import build_lite0
-from .names import PREFIX, backbone_names, is_own
+from .names import PREFIX, check_backbone_name, is_own
 from .timm_models import build_timm
 from .torchvision_models import build_alexnet, build_resnet50, build_vgg16
 from .user_network import build_own
@@ -103,6 +103,4 @@ def find_builder(name: str) -> Builder:
         return build_own
     if name.startswith(PREFIX):
         return build_timm
-    if name not in _BUILDERS:
-        raise ValueError(f"backbone must be one of {', '.join(backbone_names())}, got {name!r}")
-    return _BUILDERS[name]
+    return _BUILDERS[check_backbone_name(name)]

@@ -3,10 +3,11 @@
 # ruff: noqa: RUF009 - `option` gives a field
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
+from ..data.names import printable
+from ..functional.plain_checks import nearest
 from ..methods.choices import BATCH_NORMS, DROPOUTS, STREAMS, TAPS, TRAINS
 from ..methods.options import (
     DATA,
@@ -19,7 +20,7 @@ from ..methods.options import (
     WIDTH,
     at_least,
     check_ranges,
-    convert,
+    convert_fields,
     each_of,
     flag,
     in_groups,
@@ -28,10 +29,13 @@ from ..methods.options import (
     redeclared,
     renamed,
 )
+from ..methods.registry import method
 from ..methods.settings import LOGGERS, FitSettings, HeadOptions, ImageOptions
-from ..networks.names import backbone_names, is_own
+from ..networks.names import backbone_names, check_backbone_name, is_own
 
 CACHES = ("memory", "device", "disk", "off")
+RESOLVED = ("auto", "paper")
+"""Names of methods that a run resolves to one of the others."""
 _EXCLUSIVE = (
     *(("steps", "epochs"), ("weights", "from_scratch"), ("shots", "target_test")),
     *(("split", other) for other in ("shots", "source_shots", "target_test")),
@@ -42,7 +46,9 @@ _EXCLUSIVE = (
 class RunConfig(ImageOptions, HeadOptions):
     """Options of `sohot fit`: each is a command-line option and a TOML key (`source_shots` or `source-shots`)."""
 
-    source: Path | None = option(None, DATA, "Folder of source images, one folder per class.")
+    source: Path | tuple[Path, ...] | None = option(
+        None, DATA, "Folder of source images, one folder per class; given several times, the sources are pooled."
+    )
     target: Path | None = option(None, DATA, "Folder of target images, one folder per class.")
     target_test: Path | None = option(None, DATA, "Folder of target images to test on; all of --target then trains.")
     split: Path | None = option(
@@ -128,13 +134,18 @@ class RunConfig(ImageOptions, HeadOptions):
         >>> RunConfig.from_values({"sigma1": "0.1,0.2", "shots": 3}).sigma1
         (0.1, 0.2)
         """
-        hints = get_type_hints(cls)
-        return cls(
-            **{one.name: convert(one, hints[one.name], values[one.name]) for one in fields(cls) if one.name in values}
-        )
+        return cls(**{one.name: values[one.name] for one in fields(cls) if one.name in values})
 
     def __post_init__(self) -> None:
+        convert_fields(self, flag)
+        if isinstance(self.source, tuple) and len(self.source) < 2:
+            object.__setattr__(self, "source", self.source[0] if self.source else None)
         check_ranges(self, flag)
+        if self.method.strip().lower() not in RESOLVED:
+            method(self.method, besides=RESOLVED)
+        for name in _NETWORKS:
+            if (asked := getattr(self, name)) is not None:
+                check_backbone_name(asked, flag(name))
         for one, other in _EXCLUSIVE:
             if getattr(self, one) and getattr(self, other):
                 raise ValueError(f"{flag(one)} and {flag(other)} exclude each other: give only one")
@@ -142,6 +153,34 @@ class RunConfig(ImageOptions, HeadOptions):
             raise ValueError(
                 f"--augment changes the images at every step, so --cache {self.cache} does not work with it"
             )
+
+    def sources(self) -> tuple[Path, ...]:
+        """Return the folders of source images."""
+        if self.source is None:
+            return ()
+        return self.source if isinstance(self.source, tuple) else (self.source,)
+
+    def require_places(self) -> None:
+        """Require the folders and files that a run needs: quick, and before anything slow.
+
+        Raises:
+            ValueError: An option is missing.
+            FileNotFoundError: There is no such folder or file.
+        """
+        if self.out is None:
+            raise ValueError("--out is missing: give a folder for the run")
+        learns = None if self.method.strip().lower() in RESOLVED else self.settings().resolved_method()
+        needed = {"source": learns is None or learns.uses_source, "target": True}
+        for name, folders in (("source", self.sources()), ("target", () if self.target is None else (self.target,))):
+            if needed[name] and not folders and self.split is None:
+                raise ValueError(f"--{name} is missing: give a folder that holds one folder of images per class")
+            for folder in folders:
+                _require(folder, flag(name), folder.is_dir(), "folder")
+        if self.target_test is not None:
+            _require(self.target_test, "--target-test", self.target_test.is_dir(), "folder")
+        for name in ("split", "weights", "source_weights"):
+            if (file := getattr(self, name)) is not None:
+                _require(file, flag(name), file.is_file(), "file")
 
     def settings(self, steps: int | None = None, from_trunk: bool = False) -> FitSettings:
         """Return the training settings; `steps` overrides the number of steps, for runs counted in epochs."""
@@ -176,6 +215,12 @@ RESULT_OPTIONS = tuple(
 _NETWORKS = ("backbone", "source_backbone")
 
 
+def _require(path: Path, option: str, there: bool, kind: str) -> None:
+    if not there:
+        what = f"it is not a {kind}" if path.exists() else f"there is no such {kind}"
+        raise FileNotFoundError(f"{option} {printable(path)}: {what}")
+
+
 def _absolute(name: str) -> str:
     """Give the name of a user's own network with the absolute path of its file."""
     file, _, function = name.rpartition(":")
@@ -185,7 +230,7 @@ def _absolute(name: str) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value.absolute())
-    return list(value) if isinstance(value, tuple) else value
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
 
 
 _DEFAULTS = {one.name: one.default for one in fields(RunConfig)}
@@ -202,6 +247,5 @@ def known_key(key: str) -> str:
         return name
     if sentence := renamed(name, _DEFAULTS):
         raise ValueError(sentence)
-    near = get_close_matches(name, _DEFAULTS, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; known options: {', '.join(_DEFAULTS)}"
+    hint = nearest(name, _DEFAULTS) or f"; known options: {', '.join(_DEFAULTS)}"
     raise ValueError(f"unknown option {key!r}{hint}")

@@ -151,6 +151,9 @@ def command(config: RunConfig, out: str) -> str:
     words, changed = ["sohot", "fit"], config.changed()
     asked = {name: value for name, value in config.stored().items() if name in changed or name == "method"}
     for name, value in asked.items():
+        if name == "source" and isinstance(value, list):
+            words += [word for folder in value for word in (flag(name), folder)]
+            continue
         words.append(flag(name))
         if value is not True:
             words.append(",".join(map(str, value)) if isinstance(value, list) else str(value))

@@ -11,7 +11,6 @@ from .._device import choose_device, use_threads
 from .._files import write_json, write_toml
 from ..data.labelled import Progress
 from ..methods.settings import FitSettings
-from ..networks.registry import find_builder
 from ..networks.two_streams import TwoStreams
 from ..selection.choice import Choice
 from ..training.errors import ChangedRun
@@ -94,9 +93,7 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
     end_with_parent()
     use_threads(config.threads)
     out = require_folder(config) if ranks.first else _folder(config)
-    for name in (config.backbone, config.source_backbone):  # before the images are scanned
-        if name is not None:
-            find_builder(name)
+    config.require_places()  # before the images are scanned
     choose_device(config.device)
     store = TrunkStore(progress=watcher.progress)
     if is_auto(config):
@@ -141,8 +138,6 @@ def _choose(
 ) -> tuple[RunConfig, RunData]:
     """Choose a method by the labelled target images; only then look for test images."""
     auto_candidates(config, given)  # reports conflicts before the images are scanned
-    if config.target_test is not None and not config.target_test.is_dir():
-        raise FileNotFoundError(f"--target-test {config.target_test}: there is no such folder")
     data = gather_training(for_both(config), watcher.progress)
     watcher.data(data)
     if not (out / DESCRIPTION).exists():

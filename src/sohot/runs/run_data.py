@@ -4,17 +4,17 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..data.contents import content_keys
-from ..data.folders import ClassMismatchError, LeftOut, common_classes, scan_folder, unreadable
+from ..data.folders import ClassMismatchError, LeftOut, common_classes
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words
 from ..data.shots import short_classes, take_shots
 from ..methods.records import Method
 from .config import RunConfig
+from .image_search import ImageSearch
 from .split_file import SOURCE, TARGET, TEST, read_sides
 
 
@@ -50,7 +50,7 @@ class RunData:
             **{
                 name: None
                 if images is None
-                else {"folder": str(images.root), "images": len(images), "per_class": images.counts()}
+                else {"folder": images.origin, "images": len(images), "per_class": images.counts()}
                 for name, images in parts.items()
             },
             "left_out": [path.as_json() for path in self.left_out],
@@ -69,24 +69,47 @@ def gather(config: RunConfig, progress: Progress | None = None) -> RunData:
         FileNotFoundError: A folder is missing.
         ValueError: A folder is missing or empty, classes differ, or a class has too few images.
     """
+    if config.target_test is not None:
+        _find_test(ImageSearch(config, decode=False), _find(ImageSearch(config, decode=False)))
     return add_test(gather_training(config, progress), config, progress)
 
 
 def gather_training(config: RunConfig, progress: Progress | None = None) -> RunData:
     """Find the images that train, and the target images left by --shots; --target-test is not read.
 
+    What is wrong by the names alone is reported before any image is decoded.
+
     Args:
         config: Folders, shots and the method.
         progress: Receives the progress of checking the images.
     """
+    _find(ImageSearch(config, decode=False))
+    return _find(ImageSearch(config, progress))
+
+
+def add_test(data: RunData, config: RunConfig, progress: Progress | None = None) -> RunData:
+    """Find the images of --target-test, if given, and leave training images out of the test.
+
+    Args:
+        data: The result of `gather_training`; it is not changed.
+        config: The same configuration.
+        progress: Receives the progress of checking the images.
+    """
+    if config.target_test is not None:
+        data = _find_test(ImageSearch(config, progress), data)
+    notes = [*data.notes]
+    test = _unseen(data.test, [images for images in (data.source, data.target) if images is not None], notes)
+    return replace(data, test=test, notes=notes)
+
+
+def _find(search: ImageSearch) -> RunData:
+    """Find the images that train, in folders or in a split."""
+    config, notes = search.config, list[str]()
     method = config.settings().resolved_method()
-    left_out: list[LeftOut] = []
-    notes: list[str] = []
     if config.split is not None:
-        return _read_split(config, config.split, method, left_out, notes, progress)
-    needs_source = method.uses_source or config.source is not None
-    source = _scan(config, config.source, "--source", left_out, progress) if needs_source else None
-    target = _scan(config, config.target, "--target", left_out, progress)
+        return _find_listed(search, config.split, method, notes)
+    source = search.sources() if method.uses_source or config.sources() else None
+    target = search.folder(config.target, "--target")
     if source is not None:
         source, target = _match(source, target, config.leave_out, notes)
     _require_two_classes(target)
@@ -98,23 +121,21 @@ def gather_training(config: RunConfig, progress: Progress | None = None) -> RunD
         source=source if method.uses_source else None,
         target=train if method.uses_target else None,
         test=rest,
-        left_out=left_out,
+        left_out=search.left_out,
         notes=notes,
     )
 
 
-def _read_split(
-    config: RunConfig, file: Path, method: Method, left_out: list[LeftOut], notes: list[str], progress: Progress | None
-) -> RunData:
+def _find_listed(search: ImageSearch, file: Path, method: Method, notes: list[str]) -> RunData:
     """Take the images that a split lists, those of the domains that the method uses."""
+    config = search.config
+    if isinstance(config.source, tuple):
+        raise ValueError("--split takes its source images from one folder: give --source once")
     sides = read_sides(file, config.source, config.target)
     wanted = {SOURCE: method.uses_source, TARGET: method.uses_target, TEST: True}
-    found = {
-        side: _readable(config, images, side, left_out, progress) for side, images in sides.items() if wanted[side]
-    }
-    for side, needed in wanted.items():
-        if needed and side not in found and side != TEST:
-            raise ValueError(f"--split {file} lists no {side} images, which --method {config.method} trains on")
+    found = {side: search.side(images, side) for side, images in sides.items() if wanted[side]}
+    if missing := [side for side, needed in wanted.items() if needed and side not in (*found, TEST)]:
+        raise ValueError(f"--split {file} lists no {missing[0]} images, which --method {config.method} trains on")
     source, target, test = (found.get(side) for side in wanted)
     if source is not None and target is not None:
         source, target = _match(source, target, config.leave_out, notes)
@@ -123,52 +144,20 @@ def _read_split(
     _require_two_classes(trained)
     if test is not None:
         test = _match_test(test, trained.classes, config.leave_out, notes)
-    return RunData(trained.classes, source, target, test, left_out, notes)
+    return RunData(trained.classes, source, target, test, search.left_out, notes)
 
 
-def _readable(
-    config: RunConfig, images: LabelledImages, side: str, left_out: list[LeftOut], progress: Progress | None
-) -> LabelledImages:
-    """Keep the images that can be read, and the classes they have."""
-    told = None if progress is None else partial(progress, f"checking {side} images")
-    broken = unreadable(images, on_progress=told, workers=config.read_threads or None)
-    left_out.extend(LeftOut(images.files[row], broken[row]) for row in sorted(broken))
-    if len(broken) == len(images):
-        raise ValueError(f"none of the {len(images)} {side} images can be read; the first: {left_out[-len(images)]}")
-    images = images.subset([row for row in range(len(images)) if row not in broken])
-    return images.with_classes([name for name, count in zip(images.classes, images.counts(), strict=True) if count])
+def _find_test(search: ImageSearch, data: RunData) -> RunData:
+    """Add the images of --target-test."""
+    notes = [*data.notes]
+    images = search.folder(search.config.target_test, "--target-test")
+    test = _match_test(images, data.classes, search.config.leave_out, notes)
+    return replace(data, test=test, left_out=[*data.left_out, *search.left_out], notes=notes)
 
 
 def _require_two_classes(images: LabelledImages) -> None:
     if len(images.classes) < 2:
         raise ValueError(f"there is only one class ({images.classes[0]!r}): a classifier needs at least two")
-
-
-def add_test(data: RunData, config: RunConfig, progress: Progress | None = None) -> RunData:
-    """Find the images of --target-test, if given, and leave training images out of the test.
-
-    Args:
-        data: The result of `gather_training`; it is not changed.
-        config: The same configuration.
-        progress: Receives the progress of checking the images.
-    """
-    left_out, notes, test = [*data.left_out], [*data.notes], data.test
-    if config.target_test is not None:
-        images = _scan(config, config.target_test, "--target-test", left_out, progress)
-        test = _match_test(images, data.classes, config.leave_out, notes)
-    test = _unseen(test, [images for images in (data.source, data.target) if images is not None], notes)
-    return replace(data, test=test, left_out=left_out, notes=notes)
-
-
-def _scan(
-    config: RunConfig, folder: Path | None, option: str, left_out: list[LeftOut], progress: Progress | None
-) -> LabelledImages:
-    if folder is None:
-        raise ValueError(f"{option} is missing: give a folder that holds one folder of images per class")
-    report = None if progress is None else lambda done, of: progress(f"checking {option[2:]} images", done, of)
-    scan = scan_folder(folder, on_progress=report, workers=config.read_threads or None)
-    left_out.extend(scan.left_out)
-    return scan.images
 
 
 def _match(

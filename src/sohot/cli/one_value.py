@@ -1,0 +1,26 @@
+"""Commands that refuse an option given twice, where click would silently use the last."""
+
+from collections import Counter
+from typing import Any
+
+from typer.core import TyperCommand
+
+
+class OneValueCommand(TyperCommand):
+    """A command whose options take one value, unless they are declared as lists; switches may be repeated."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        """Make the parser of the command line, with one more check."""
+        parser = super().make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_once(args: list[str]) -> Any:
+            values, rest, order = parse(args)
+            for parameter, times in Counter(order).items():
+                takes_many = parameter.multiple or getattr(parameter, "is_flag", False)
+                if times > 1 and parameter.param_type_name == "option" and not takes_many:
+                    raise ValueError(f"{parameter.opts[0]} takes one value, but was given {times} times")
+            return values, rest, order
+
+        parser.parse_args = parse_once  # type: ignore[method-assign] # click offers no hook here
+        return parser

@@ -9,8 +9,16 @@ def test_it_writes_a_page_beside_the_run_and_says_where(sohot, run_copy):
     page = (run_copy / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>")
     assert "report.html: report of the run" in ended.out
-    assert "features after training: " in ended.err
+    assert ended.err == ""  # the run stored what the page shows
     assert page.count('<figure class="picture') == 4
+
+
+def test_an_older_run_is_shown_to_its_network_again_with_progress(sohot, run_copy):
+    (run_copy / "test_outputs.safetensors").unlink()
+    ended = sohot("report", run_copy, "--images", 4)
+    assert ended.code == 0
+    assert "testing: " in ended.err
+    assert (run_copy / "report.html").read_text(encoding="utf-8").count('<figure class="picture') == 4
 
 
 def test_figures_of_a_run_are_drawn_as_files(sohot, run_copy, tmp_path):

@@ -6,10 +6,13 @@ import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
-from made_up_results import EVIL_CLASS, EVIL_ERROR, EVIL_FILE, make_experiment, make_run, result
+import torch
+from made_up_results import CLASSES, EVIL_CLASS, EVIL_ERROR, EVIL_FILE, make_experiment, make_run, result
 from PIL import Image
+from safetensors.torch import save
 
 from sohot.demo import run_demo
 from sohot.experiments.cell import Cell
@@ -20,10 +23,13 @@ from sohot.methods import METHOD_NAMES, OTHER_NAMES
 from sohot.reporting import write_outputs
 from sohot.reporting.pages import render, script_json, write_report
 from sohot.reporting.pages.blocks import Number, Page, Plot, Section, Table, Words
+from sohot.reporting.pages.confusion import class_sections
 from sohot.reporting.pages.experiment_page import load_experiment
-from sohot.reporting.pages.run_images import choose_samples
-from sohot.reporting.pages.words import difference_in_words, method_in_words
+from sohot.reporting.pages.plots import label, short
+from sohot.reporting.pages.run_pictures import Sample, choose_samples
+from sohot.reporting.pages.words import difference_in_words, method_in_words, mistakes_in_words
 from sohot.reporting.statistics import paired_difference
+from sohot.training.evaluation import Evaluation, evaluate
 
 
 class Seen(HTMLParser):
@@ -31,6 +37,7 @@ class Seen(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
+        self.source = text
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
         self.data: list[str] = []
@@ -137,21 +144,110 @@ def test_samples_are_small_pictures_with_words_for_them(run_report: Seen) -> Non
     assert any(EVIL_FILE in one["alt"] for one in pictures)  # all 18 test images are shown
 
 
-def test_without_images_the_rest_is_told(run: Path, tmp_path: Path) -> None:
+def test_test_images_that_are_gone_are_not_shown_but_features_are(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, tmp_path / "run")
+    split = tmp_path / "run" / "split.json"
+    split.write_text(split.read_text().replace(str(run.parent), str(tmp_path / "gone")))
+    seen = read(write_report(tmp_path / "run"))
+    assert "18 of 18 test images can no longer be found. Samples are not shown." in seen.text
+    assert not seen.named("img")
+    assert "t-SNE, after training" in seen.text
+    assert "Accuracy by class" in seen.text
+    assert "Samples" not in read(write_report(tmp_path / "run", images=0)).text
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("split.json", b"{", "is not JSON"),
+        ("split.json", b'{"format": 1}', "is damaged"),
+        ("test_outputs.safetensors", b"no", "is damaged"),
+        ("test_outputs.safetensors", save({"logits": torch.zeros(3, 3)}), "belong to other images"),
+    ],
+)
+def test_damaged_files_of_a_run_are_named(run: Path, tmp_path: Path, file: str, content: bytes, words: str) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run" / file).write_bytes(content)
+    text = read(write_report(tmp_path / "run")).text
+    assert re.search(f"Samples and features cannot be shown: .*{words}", text)
+    assert "Accuracy by class" in text
+
+
+def test_what_the_run_stored_is_shown_without_a_network(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sohot.reporting.pages.run_images.open_run", lambda _: 1 / 0)
+    stages: list[str] = []
+    write_report(run, tmp_path / "page.html", progress=lambda stage, *_: stages.append(stage))
+    assert stages == []
+
+
+def forget_outputs(run: Path) -> Path:
+    """Make a run look as if an older version had written it."""
+    for name in ("split.json", "test_outputs.safetensors", "predictions.csv"):
+        (run / name).unlink()
+    return run
+
+
+def test_a_run_that_stored_no_outputs_is_shown_the_same(run: Path, run_report: Seen, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    stages: list[str] = []
+    file = write_report(forget_outputs(tmp_path / "run"), progress=lambda stage, *_: stages.append(stage))
+    seen = read(file)
+    assert "testing" in stages
+    assert {one["alt"] for one in seen.named("img")} == {one["alt"] for one in run_report.named("img")}
+    of = re.compile(r"of \d+ images of all classes")
+    assert of.search(seen.text).group() == of.search(run_report.text).group()
     config = tmp_path / "run" / "config.toml"
     config.write_text(config.read_text().replace(str(run.parent), str(tmp_path / "gone")))
     seen = read(write_report(tmp_path / "run"))
     assert "The images of the run can no longer be found" in seen.text
     assert not seen.named("img")
-    assert "Accuracy by class" in seen.text
-    assert "Samples" not in read(write_report(tmp_path / "run", images=0)).text
 
 
 def test_changed_images_are_not_shown_as_unseen(tmp_path: Path) -> None:
-    run = make_run(tmp_path)
+    run = forget_outputs(make_run(tmp_path))
     (tmp_path / "source" / "mug" / "0.png").rename(tmp_path / "source" / "mug" / "new.png")
     assert "The source images have changed since the run" in read(write_report(run)).text
+
+
+def plotted(seen: Seen, title: str) -> dict[str, Any]:
+    """Find the figure of a plot by its heading."""
+    figures = json.loads(next(data for data in seen.data if data.startswith('[{"data"')))
+    titles = re.findall(r'<figcaption>([^<]*)</figcaption>\s*<div class="scroll"', seen.source)
+    return figures[titles.index(title)]
+
+
+def test_labelled_shots_are_marked_and_legends_have_the_order_of_the_classes(run_report: Seen) -> None:
+    for title in ("PCA, before training", "PCA, after training", "t-SNE, before training", "t-SNE, after training"):
+        figure = plotted(run_report, title)
+        keys = [trace["name"] for trace in figure["data"] if trace["showlegend"]]
+        classes = [label(short(name)) for name in sorted(CLASSES)]
+        assert keys == [*classes, "source, trains", "target, unseen", "target, trains"]
+        stars = [trace for trace in figure["data"] if trace["marker"].get("symbol") == "star" and trace["x"] != [None]]
+        assert [len(trace["x"]) for trace in stars] == [2, 2, 2]  # the shots
+        circles = [trace for trace in figure["data"] if trace["marker"].get("symbol") == "circle-open"]
+        assert sum(len(trace["x"]) for trace in circles if trace["x"] != [None]) == 18  # all source images
+
+
+def test_a_class_table_has_precision_and_f1_and_the_summary_says_where_it_fails(run: Path, run_report: Seen) -> None:
+    found = json.loads((run / "report.json").read_text())["accuracy"]
+    confusion, names = found["confusion"], list(found["per_class"])
+    taken = [sum(row[place] for row in confusion) for place in range(len(names))]
+    rows = class_sections(Evaluation.from_json(found))[0].blocks[0].rows
+    for place, row in enumerate(rows):
+        right, of = confusion[place][place], sum(confusion[place])
+        shares = [right / of, right / taken[place] if taken[place] else None, 2 * right / (of + taken[place])]
+        assert [cell.value for cell in (row[1], row[3], row[4])] == [one and 100 * one for one in shares]
+    assert mistakes_in_words(confusion, names) in run_report.text
+
+
+def test_a_class_that_is_never_predicted_has_no_precision() -> None:
+    never = evaluate(torch.eye(2)[[0, 0]], torch.tensor([0, 1]), ["a", "b"])
+    rows = class_sections(never)[0].blocks[0].rows
+    assert [cell.text for cell in (rows[1][1], rows[1][3], rows[1][4])] == ["0.0", "–", "0.0"]
+    perfect = evaluate(torch.eye(2), torch.tensor([0, 1]), ["a", "b"])
+    assert mistakes_in_words(perfect.confusion, ["a", "b"]) == ""
 
 
 def test_a_run_under_way_says_so(run: Path, tmp_path: Path) -> None:
@@ -299,8 +395,6 @@ def test_columns_of_numbers_carry_their_values() -> None:
 
 @pytest.mark.parametrize(("most", "wrong", "right"), [(4, 2, 2), (10, 3, 7), (0, 0, 0), (12, 3, 9)])
 def test_half_of_the_samples_are_wrong_ones_if_there_are_as_many(most: int, wrong: int, right: int) -> None:
-    from sohot.reporting.pages.run_images import Sample
-
     samples = [Sample(row, "mug", "mug" if row % 4 else "pen", 0.5) for row in range(12)]
     chosen = choose_samples(samples, most)
     assert [sum(not one.right for one in chosen), sum(one.right for one in chosen)] == [wrong, right]

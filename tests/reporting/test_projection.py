@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sohot.reporting.figures.features import project
+from sohot.reporting.figures.projection import project
 
 
 def rows(n: int, d: int, seed: int = 0) -> torch.Tensor:

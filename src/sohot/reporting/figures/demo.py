@@ -14,7 +14,7 @@ from ...losses.alignment import ScatterAlignment
 from ...networks.two_streams import TwoStreams
 from ...training.training_run import FitResult
 from .canvas import draw_class, hide_ticks, new_figure, save_figure
-from .features import project
+from .projection import project
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

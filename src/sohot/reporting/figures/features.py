@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from ...functional.checks import check_features, check_finite, check_label_range, check_labels, check_pair
-from ...functional.plain_checks import check_choice
+from ...functional.checks import check_label_range, check_labels, check_pair
 from .canvas import (
     MARKERS,
     OKABE_ITO,
@@ -23,16 +20,12 @@ from .canvas import (
     save_figure,
     shorten,
 )
+from .projection import project
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    Plane = NDArray[np.float32]
-
-METHODS = ("pca", "tsne")
-_FEWEST_FOR_TSNE = 5
-_FIRST_COMPONENTS = 50  # t-SNE compares rows in this many principal components: quicker, with less noise
 _MOST_CLASSES = 10  # that colours and markers can tell apart
 _MOST_POINTS = 1500  # of each domain; t-SNE of more takes minutes
 _TITLES = {"pca": "two principal components", "tsne": "t-SNE"}
@@ -48,6 +41,7 @@ class DomainFeatures:
         target: Shape (m, d).
         target_labels: Shape (m,).
         classes: The names of the classes.
+        trained: Which target rows train, shape (m,) of booleans: they are marked; None for none.
     """
 
     source: Tensor
@@ -55,6 +49,7 @@ class DomainFeatures:
     target: Tensor
     target_labels: Tensor
     classes: Sequence[str]
+    trained: Tensor | None = None
 
     def __post_init__(self) -> None:
         check_pair(self.source, self.target, ("source", "target"))
@@ -64,6 +59,13 @@ class DomainFeatures:
         ):
             check_labels(labels, rows, (f"{name}_labels", name))
             check_label_range(labels, len(self.classes), f"{name}_labels")
+        if self.trained is not None and self.trained.shape != self.target_labels.shape:
+            raise ValueError("trained must have one entry for each row of target")
+
+    @property
+    def shots(self) -> Tensor:
+        """Which target rows train."""
+        return torch.zeros(len(self.target), dtype=torch.bool) if self.trained is None else self.trained.cpu().bool()
 
 
 def write_feature_figures(stages: Mapping[str, DomainFeatures], folder: Path) -> list[Path]:
@@ -102,7 +104,7 @@ def point_figure(stages: Mapping[str, DomainFeatures], how: str = "pca", seed: i
         stage = _thin(stage)
         points = torch.from_numpy(project(torch.cat([stage.source, stage.target]), how, seed))
         source, target = points[: len(stage.source)], points[len(stage.source) :]
-        _by_domain(panels[0, column], source, target)
+        _by_domain(panels[0, column], source, target, stage.shots)
         _by_class(panels[1, column], source, target, stage, shown)
         panels[0, column].set_title(plain(title), fontsize=10)
     for line in panels:
@@ -133,29 +135,40 @@ def ellipse_figure(stages: Mapping[str, DomainFeatures]) -> "Figure":
             (points[: len(source)], stage.source_labels[chosen[0]]),
             (points[len(source) :], stage.target_labels[chosen[1]]),
         )
+        shots = stage.shots[chosen[1]]
         for place, (plane, labels) in enumerate(domains):
             for number, c in enumerate(shown):
                 draw_class(axes, plane[labels == c], _colour(number), str(number + 1), dashed=place == 1)
+                if place == 1:
+                    _draw_shots(axes, plane[(labels == c) & shots], _colour(number))
         axes.autoscale_view()
         axes.set_title(plain(title), fontsize=10)
         hide_ticks(axes)
     _class_legend(panels[-1], next(iter(stages.values())), shown)
     figure.supxlabel(
-        "features projected onto two principal axes · solid: source · dashed: target · one standard deviation",
+        "features projected onto two principal axes · solid: source · dashed: target · one standard deviation"
+        + (" · stars: target images that train" if any(stage.shots.any() for stage in stages.values()) else ""),
         fontsize=9,
     )
     return figure
 
 
-def _by_domain(axes: "Axes", source: Tensor, target: Tensor) -> None:
-    for points, label, style in ((source, "source", (OKABE_ITO[0], "o")), (target, "target", (OKABE_ITO[1], "x"))):
+def _by_domain(axes: "Axes", source: Tensor, target: Tensor, shots: Tensor) -> None:
+    unseen = "target, unseen" if shots.any() else "target"
+    for points, label, style in (
+        (source, "source", (OKABE_ITO[0], "o")),
+        (target[~shots], unseen, (OKABE_ITO[1], "x")),
+    ):
         axes.plot(
             *points.T.numpy(), linestyle="", color=style[0], marker=style[1], markersize=3.5, alpha=0.6, label=label
         )
+    _draw_shots(axes, target[shots], OKABE_ITO[1], "target, trains")
 
 
 def _by_class(axes: "Axes", source: Tensor, target: Tensor, stage: DomainFeatures, shown: Sequence[int]) -> None:
-    for points, labels, filled in ((source, stage.source_labels, False), (target, stage.target_labels, True)):
+    shots = stage.shots
+    domains = ((source, stage.source_labels, False), (target[~shots], stage.target_labels[~shots], True))
+    for points, labels, filled in domains:
         rest = points[~torch.isin(labels, torch.tensor(shown))]
         axes.plot(*rest.T.numpy(), linestyle="", marker=".", markersize=2, color="#CCCCCC", zorder=1)
         for number, c in enumerate(shown):
@@ -170,7 +183,17 @@ def _by_class(axes: "Axes", source: Tensor, target: Tensor, stage: DomainFeature
                 alpha=0.8,
                 label=plain(shorten(stage.classes[c])) if filled else None,
             )
-    axes.set_xlabel("hollow: source · filled: target", fontsize=8)
+    for number, c in enumerate(shown):
+        _draw_shots(axes, target[shots & (stage.target_labels == c)], _colour(number))
+    stars = " · stars: target that trains" if shots.any() else ""
+    axes.set_xlabel(f"hollow: source · filled: target{stars}", fontsize=8)
+
+
+def _draw_shots(axes: "Axes", points: Tensor, colour: str, label: str | None = None) -> None:
+    """Mark target rows that train, above all others."""
+    if len(points):
+        x, y = points.T.numpy()
+        axes.scatter(x, y, 70, colour, marker="*", edgecolors="black", linewidths=0.6, zorder=5, label=label)
 
 
 def _class_legend(axes: "Axes", stage: DomainFeatures, shown: Sequence[int]) -> None:
@@ -205,66 +228,21 @@ def _on_cpu(stage: DomainFeatures) -> DomainFeatures:
     features, labels = (stage.source, stage.target), (stage.source_labels, stage.target_labels)
     source, target = (one.detach().cpu().float() for one in features)
     source_labels, target_labels = (one.cpu().long() for one in labels)
-    return DomainFeatures(source, source_labels, target, target_labels, stage.classes)
+    return DomainFeatures(source, source_labels, target, target_labels, stage.classes, stage.shots)
 
 
 def _thin(stage: DomainFeatures) -> DomainFeatures:
     """Keep evenly spaced rows if there are too many to project."""
-    parts = []
-    for rows, labels in ((stage.source, stage.source_labels), (stage.target, stage.target_labels)):
-        kept = torch.linspace(0, len(rows) - 1, min(len(rows), _MOST_POINTS)).round().long()
-        parts += [rows[kept], labels[kept]]
-    return DomainFeatures(parts[0], parts[1], parts[2], parts[3], stage.classes)
+    source, target = (
+        torch.linspace(0, count - 1, min(count, _MOST_POINTS)).round().long()
+        for count in (len(stage.source), len(stage.target))
+    )
+    return DomainFeatures(
+        *(stage.source[source], stage.source_labels[source], stage.target[target], stage.target_labels[target]),
+        stage.classes,
+        stage.shots[target],
+    )
 
 
 def _colour(number: int) -> str:
     return (*OKABE_ITO, "#B8A800", "#6A3D9A")[number % 10]
-
-
-def project(features: Tensor, how: str = "pca", seed: int = 0) -> "Plane":
-    """Project rows of features into a plane.
-
-    Args:
-        features: Shape (n, d).
-        how: "pca" for two principal components (distances are meaningful), or "tsne" (neighbours stay neighbours).
-        seed: Seed of t-SNE.
-
-    Returns:
-        An array of shape (n, 2), the same for the same input. With too few rows or features for two directions
-        the rest is 0; fewer than five rows are always projected by PCA.
-
-    Example:
-        >>> import torch
-        >>> plane = project(torch.tensor([[0.0, 0.0, 0.0], [0.0, 3.0, 4.0]]))
-        >>> plane.shape, round(float(np.linalg.norm(plane[1] - plane[0])), 3)
-        ((2, 2), 5.0)
-    """
-    check_features(features, "features")
-    check_finite(features, "features")
-    check_choice(how, METHODS, "how")
-    rows = features.detach().cpu().double().numpy()
-    rows = rows - rows.mean(0)
-    if how == "pca" or len(rows) < _FEWEST_FOR_TSNE or not rows.any():
-        return _main_directions(rows, 2)
-    return _tsne(_main_directions(rows, min(_FIRST_COMPONENTS, rows.shape[1])), seed)
-
-
-def _main_directions(centred: NDArray[np.float64], wanted: int) -> "Plane":
-    from sklearn.decomposition import PCA  # type: ignore[import-untyped]
-
-    found = np.zeros((len(centred), wanted), dtype=np.float32)
-    if centred.any():  # without spread there is no direction
-        count = min(wanted, *centred.shape)
-        found[:, :count] = PCA(count, svd_solver="full").fit_transform(centred)
-    return found
-
-
-def _tsne(rows: "Plane", seed: int) -> "Plane":
-    from sklearn.manifold import TSNE  # type: ignore[import-untyped]
-
-    start = np.zeros((len(rows), 2), dtype=np.float32)
-    start[:, : min(2, rows.shape[1])] = rows[:, :2]
-    start *= 1e-4 / max(float(start.std(axis=0).max()), 1e-12)  # as small as scikit-learn's own start
-    perplexity = min(30.0, (len(rows) - 1) / 3)
-    found: Plane = TSNE(2, perplexity=perplexity, init=start, random_state=seed).fit_transform(rows)
-    return found

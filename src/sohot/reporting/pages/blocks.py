@@ -1,13 +1,17 @@
 """The parts of a report: sections of paragraphs, tables, plots, pictures and listings, without any HTML."""
 
 import base64
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from PIL import Image
+
 from ..._reading import read_regular
+from ..figures.canvas import DOTS_PER_INCH
 
 MISSING = "–"
 MOST_BYTES = 2_000_000
@@ -80,6 +84,7 @@ class Plot:
         description: What it shows, for readers who cannot see it.
         height: In pixels.
         least_width: In pixels; in a narrower box the plot scrolls.
+        most_width: In pixels; 0 for as wide as the page.
     """
 
     kind: ClassVar[str] = "plot"
@@ -88,17 +93,19 @@ class Plot:
     description: str
     height: int = 360
     least_width: int = 0
+    most_width: int = 0
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image inside the page: its data, what it shows, a caption; `verdict` "right", "wrong" or ""."""
+    """An image inside the page: its data, what it shows, a caption, a verdict ("right", "wrong" or ""), its width."""
 
     uri: str
     alt: str
     caption: str = ""
     verdict: str = ""
     note: str = ""
+    width: int | None = None
 
 
 def data_uri(content: bytes, kind: str) -> str:
@@ -124,6 +131,7 @@ def embed_figures(files: list[Path], captions: dict[str, str] | None = None) -> 
     for file in files:
         try:
             content = read_regular(file, MOST_BYTES)
+            width = _shown_width(content)
         except OSError:
             left_out.append(file.name)
             continue
@@ -132,13 +140,22 @@ def embed_figures(files: list[Path], captions: dict[str, str] | None = None) -> 
             continue
         taken += len(content)
         caption = (captions or {}).get(file.name, file.stem.replace("-", " ").replace("_", " "))
-        pictures.append(Picture(data_uri(content, _KINDS[file.suffix.lower()]), caption, caption))
+        uri = data_uri(content, _KINDS[file.suffix.lower()])
+        pictures.append(Picture(uri, caption, caption, width=width))
     return pictures, left_out
+
+
+def _shown_width(content: bytes) -> int | None:
+    """Return the width in which a drawn figure's letters are as large as the page's; None for an SVG, which has one."""
+    if content.lstrip().startswith(b"<"):
+        return None
+    with Image.open(io.BytesIO(content)) as image:
+        return image.width * 96 // DOTS_PER_INCH
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """Pictures side by side, or one below the other if `wide`."""
+    """Small pictures side by side; if `wide`, large ones in their own width."""
 
     kind: ClassVar[str] = "gallery"
     pictures: Sequence[Picture]

@@ -17,7 +17,7 @@ from ..tables.result_table import (
 )
 from . import plots
 from .blocks import Block, Entry, Number, Plot, Points, Section, Table, Words, number
-from .plots import confusion_plot
+from .confusion import confusion_plot
 from .words import count
 
 if TYPE_CHECKING:

@@ -5,12 +5,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import plots
-from .blocks import Plot
-
 Figure = dict[str, Any]
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 ABOVE = {"y": 1.02, "yanchor": "bottom"}
+FEW = 12
+"""So many names fit on an axis in a large font, and so many rows of a matrix have room for numbers."""
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
 
 
@@ -65,43 +64,6 @@ def lines(
     }
 
 
-def heat_map(counts: Sequence[Sequence[int]], names: Sequence[str], shown: Sequence[int]) -> Figure:
-    """Draw some rows and columns of a confusion matrix: colours are shares of a whole row, hovering shows counts."""
-    totals = [sum(counts[i]) for i in shown]
-    shares = [
-        [round(counts[i][j] / total, 4) if total else None for j in shown]
-        for i, total in zip(shown, totals, strict=True)
-    ]
-    told = [
-        [[label(names[i]), label(names[j]), counts[i][j], total] for j in shown]
-        for i, total in zip(shown, totals, strict=True)
-    ]
-    places = list(range(len(shown)))
-    few = len(shown) <= 12
-    trace = {
-        "type": "heatmap",
-        "x": places,
-        "y": places,
-        "z": shares,
-        "customdata": told,
-        "zmin": 0,
-        "zmax": 1,
-        "xgap": 1,
-        "ygap": 1,
-        "colorscale": [[0, "@scalea"], [1, "@scaleb"]],
-        "showscale": not few,
-        "colorbar": {"title": {"text": "share"}, "tickformat": ".0%", "thickness": 10, "len": 0.6, "outlinewidth": 0},
-        "hovertemplate": "true %{customdata[0]}<br>predicted %{customdata[1]}<br>%{customdata[2]} of %{customdata[3]}"
-        " (%{z:.0%})<extra></extra>",
-        **({"text": [[str(counts[i][j] or "") for j in shown] for i in shown]} if few else {}),
-        **({"texttemplate": "%{text}"} if few else {}),
-    }
-    axis = {**_named([names[i] for i in shown]), "showgrid": False}
-    across = {**axis, "title": {"text": "predicted class"}}
-    up = {**axis, "tickangle": 0, "title": {"text": "true class"}, "autorange": "reversed"}
-    return {"data": [trace], "layout": {"xaxis": across, "yaxis": up}}
-
-
 def weights(series: Mapping[str, Sequence[float | None]], names: Sequence[str], y: str) -> Figure:
     """Draw the values of every name as markers in one column, with a line at 1."""
     data = [
@@ -117,17 +79,18 @@ def weights(series: Mapping[str, Sequence[float | None]], names: Sequence[str], 
         }
         for place, (name, values) in enumerate(series.items())
     ]
-    layout = {"xaxis": _named(names), "yaxis": {"title": {"text": label(y)}}, "shapes": [_across(1.0)]}
+    layout = {"xaxis": named_axis(names), "yaxis": {"title": {"text": label(y)}}, "shapes": [_across(1.0)]}
     return {"data": data, "layout": {**layout, "showlegend": True, "legend": ABOVE}}
 
 
-def _named(names: Sequence[str]) -> Figure:
+def named_axis(names: Sequence[str]) -> Figure:
     """Make an axis of names; positions are numbers, so that equal names stay apart."""
-    few = len(names) <= 12
+    few = len(names) <= FEW
     ticks = {"tickvals": list(range(len(names))), "ticktext": [label(short(name)) for name in names]}
     return {
         **ticks,
         **({} if few else {"tickangle": -60}),
+        "ticklabeloverflow": "allow",  # or plotly.js leaves out a name that does not fit
         "zeroline": False,
         "tickfont": {"size": 12 if few else 10},
     }
@@ -175,33 +138,49 @@ def dots(series: Mapping[str, Sequence[tuple[str, float, str]]], y: str) -> Figu
     return {"data": data, "layout": {**axes, "scattermode": "group", "scattergap": 0.35, "showlegend": True}}
 
 
-def cloud(points: Sequence[Sequence[float]], classes: Sequence[str], domains: Sequence[str]) -> Figure:
-    """Draw points in the plane: colours show classes, markers show domains."""
+PARTS = {
+    "source": ("circle-open", "source, trains"),
+    "test": ("x-thin", "target, unseen"),
+    "target": ("star", "target, trains"),
+}
+"""Marks of the images of a run in a plot of their features, and what they mean; the few labelled ones are on top."""
+
+
+def cloud(
+    points: Sequence[Sequence[float]], classes: Sequence[str], parts: Sequence[str], names: Sequence[str]
+) -> Figure:
+    """Draw points in the plane: colours show classes, in the order of `names`, and marks show parts of the data."""
+    shown = [part for part in PARTS if part in parts]
     data = []
-    for place, name in enumerate(dict.fromkeys(classes)):
-        for mark, domain in zip(("circle-open", "x-thin"), dict.fromkeys(domains), strict=False):
-            rows = [row for row in range(len(points)) if (classes[row], domains[row]) == (name, domain)]
-            data.append(
-                {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": label(short(name)),
-                    "legendgroup": label(name),
-                    "showlegend": mark == "circle-open",
-                    "x": [round(float(points[row][0]), 4) for row in rows],
-                    "y": [round(float(points[row][1]), 4) for row in rows],
-                    "text": [f"{label(name)}<br>{label(domain)}"] * len(rows),
-                    "marker": {
-                        "symbol": mark,
-                        "size": 8,
-                        "color": colour(place),
-                        "line": {"color": colour(place), "width": 1.8},
-                    },
-                    "hovertemplate": "%{text}<extra></extra>",
-                }
-            )
+    for part in shown:
+        for place, name in enumerate(names):
+            rows = [row for row in range(len(points)) if (classes[row], parts[row]) == (name, part)]
+            x, y = ([round(float(points[row][axis]), 4) for row in rows] for axis in (0, 1))
+            words = f"{label(name)}<br>{PARTS[part][1]}"
+            data.append({**_points(x, y, _mark(part, colour(place))), "legendgroup": label(name), "text": words})
+    keys = [
+        {**_points([None], [None], {"color": colour(place), "size": 9}), "name": label(short(name))}
+        | {"legendgroup": label(name), "showlegend": True}
+        for place, name in enumerate(names)
+    ]
+    keys += [
+        {**_points([None], [None], _mark(part, "@soft")), "name": PARTS[part][1], "showlegend": True} for part in shown
+    ]
     bare = {"showticklabels": False, "zeroline": False, "showgrid": False, "ticks": ""}
-    return {"data": data, "layout": {"xaxis": bare, "yaxis": bare, "showlegend": True, "legend": {"y": -0.04}}}
+    legend = {"y": -0.04, "traceorder": "normal"}
+    return {"data": data + keys, "layout": {"xaxis": bare, "yaxis": bare, "showlegend": True, "legend": legend}}
+
+
+def _points(x: Sequence[float | None], y: Sequence[float | None], marker: Figure) -> Figure:
+    place = {"type": "scatter", "mode": "markers", "x": x, "y": y, "marker": marker}
+    return {**place, "showlegend": False, "hovertemplate": "%{text}<extra></extra>"}
+
+
+def _mark(part: str, paint: str) -> Figure:
+    symbol, _ = PARTS[part]
+    if symbol == "star":
+        return {"symbol": symbol, "size": 14, "color": paint, "line": {"color": "@text", "width": 1.2}}
+    return {"symbol": symbol, "size": 8, "color": paint, "line": {"color": paint, "width": 1.8}}
 
 
 def intervals(
@@ -250,40 +229,3 @@ def finite(values: Sequence[float | None]) -> list[float | None]:
     [1.2346, None, None]
     """
     return [float(f"{value:.5g}") if value is not None and math.isfinite(value) else None for value in values]
-
-
-MOST = 60
-"""With more classes than this, only those with the most mistakes are shown."""
-
-
-def confusion_plot(confusion: Sequence[Sequence[int]], names: Sequence[str], title: str) -> Plot:
-    """Draw a confusion matrix.
-
-    Args:
-        confusion: Images by true class (first) and predicted class.
-        names: Names of the classes.
-        title: Heading of the plot.
-    """
-    right = sum(row[place] for place, row in enumerate(confusion))
-    told = f"{right:,} of {sum(map(sum, confusion)):,} images are on the diagonal"
-    shown = most_mistaken(confusion, MOST)
-    which = f"{len(names)} classes" if len(shown) == len(names) else f"the {MOST} most confused of {len(names)} classes"
-    size = len(shown)
-    return Plot(
-        plots.heat_map(confusion, names, shown),
-        title,
-        f"Confusion matrix of {which}: rows are true classes, columns are predictions; {told}.",
-        height=max(300, min(1200, 150 + 20 * size)),
-        least_width=0 if size <= 12 else 190 + 16 * size,
-    )
-
-
-def most_mistaken(confusion: Sequence[Sequence[int]], most: int) -> list[int]:
-    """Choose the classes involved in the most mistakes, in class order.
-
-    >>> most_mistaken([[5, 0, 2], [0, 9, 0], [1, 0, 7]], 2)
-    [0, 2]
-    """
-    places = range(len(confusion))
-    mistakes = [sum(confusion[i]) + sum(row[i] for row in confusion) - 2 * confusion[i][i] for i in places]
-    return sorted(sorted(places, key=lambda place: -mistakes[place])[:most])

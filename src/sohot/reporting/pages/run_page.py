@@ -19,10 +19,10 @@ from ...training.run_files import checkpoint_folders, read_description
 from ..figures.canvas import save_figure
 from ..figures.classes import confusion_figure
 from . import plots
-from .blocks import Block, Entry, Fact, Listing, Page, Pairs, Plot, Points, Section, Side, Table, Words, number
-from .plots import confusion_plot
-from .run_images import picture_sections
-from .words import accuracy_in_words, count, method_in_words, pairs_of, percent
+from .blocks import Block, Fact, Listing, Page, Pairs, Plot, Points, Section, Side, Table, Words, number
+from .confusion import class_sections
+from .run_pictures import picture_sections
+from .words import accuracy_in_words, count, join, method_in_words, pairs_of, percent
 
 _MOST_POINTS = 400
 _LOSSES = ("loss", "cross_entropy", "alignment", "head_penalty")
@@ -47,7 +47,7 @@ def run_page(
     if figures is not None and accuracy is not None:
         save_figure(confusion_figure(accuracy.confusion, list(accuracy.per_class)), figures, "confusion")
     sections = [
-        *_accuracy_sections(accuracy),
+        *([] if accuracy is None else class_sections(accuracy)),
         *_choice_sections(found["selection"]),
         *picture_sections(folder, accuracy, read_description(folder / DESCRIPTION), images, progress, figures, trust),
         *_curve_sections(read_csv_log(folder / "log.csv")),
@@ -68,7 +68,9 @@ def _title(found: Mapping[str, Any], options: Mapping[str, Any]) -> str:
 
 
 def _name(path: Any) -> str:
-    return printable(Path(str(path)).name) if path else ""
+    """Name a folder, or several."""
+    paths = path if isinstance(path, (list, tuple)) else [path] if path else []
+    return join([printable(Path(str(one)).name) for one in paths])
 
 
 def _summary(found: Mapping[str, Any], accuracy: Evaluation | None, options: Mapping[str, Any]) -> list[str]:
@@ -105,23 +107,6 @@ def _facts(found: Mapping[str, Any], accuracy: Evaluation | None) -> list[Fact]:
     return facts
 
 
-def _accuracy_sections(accuracy: Evaluation | None) -> list[Section]:
-    if accuracy is None:
-        return []
-    names = list(accuracy.per_class)
-    rows: list[list[Entry]] = []
-    for place, (name, share) in enumerate(accuracy.per_class.items()):
-        bounds = accuracy.per_class_interval95[name]
-        ends = [None, None] if bounds is None else [100 * end for end in bounds]
-        total = sum(accuracy.confusion[place])
-        entries = [number(None if share is None else 100 * share), *map(number, ends), number(total, 0)]
-        rows.append([name, *entries, _mistaken(accuracy.confusion[place], place, names)])
-    columns = ["class", "accuracy %", "from %", "to %", "images", "most often confused with"]
-    table = Table("Accuracy of each class, with its 95 % interval", columns, rows)
-    plot = confusion_plot(accuracy.confusion, names, "Which classes are confused")
-    return [Section("Accuracy by class", [table]), Section("Mistakes", [plot])]
-
-
 def _choice_sections(selection: Mapping[str, Any] | None) -> list[Section]:
     """Show how the candidates of `--method auto` did on held-out labelled target images."""
     if not selection:
@@ -138,14 +123,6 @@ def _choice_sections(selection: Mapping[str, Any] | None) -> list[Section]:
     columns = ["candidate", "accuracy %", "standard error", "images"]
     told = f"Chosen by labelled target images that were held out in turn, never by test images. {selection['reason']}."
     return [Section("Choice of the method", [Words(told), Table("Held-out target images", columns, rows, marked)])]
-
-
-def _mistaken(row: list[int], own: int, names: list[str]) -> str:
-    others = [(taken, place) for place, taken in enumerate(row) if place != own and taken]
-    if not others:
-        return ""
-    taken, place = max(others)
-    return f"{names[place]} ({taken})"
 
 
 def _curve_sections(rows: list[dict[str, float]]) -> list[Section]:
@@ -222,7 +199,8 @@ def _data_sections(data: Mapping[str, Any] | None, options: Mapping[str, Any]) -
     ]
     heads = {"source": "source, training", "target": "target, training", "test": "target, test"}
     blocks: list[Block] = [Table("Images of each class", ["class", *(heads[part] for part in parts)], rows)]
-    roots = [str(options[part]) for part in ("source", "target", "target_test") if options.get(part)]
+    given = (options.get(part) or [] for part in ("source", "target", "target_test"))
+    roots = [str(root) for one in given for root in (one if isinstance(one, (list, tuple)) else [one])]
     if data["notes"]:
         blocks.append(Points([_below(note, roots) for note in data["notes"]]))
     if data["left_out"]:

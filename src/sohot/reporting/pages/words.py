@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...data.names import enumerate_words
 from ...methods.registry import method
 from ...training.evaluation import Evaluation
 from ..statistics import PairedDifference
@@ -25,6 +24,15 @@ def count(number: int, thing: str, things: str | None = None) -> str:
     ('1 image', '1,234 images', '2 classes')
     """
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+
+
+def join(words: Sequence[str]) -> str:
+    """Join words with commas and a last "and".
+
+    >>> join(["a"]), join(["a", "b"]), join(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def method_in_words(name: str) -> str:
@@ -63,7 +71,22 @@ def _hardest(accuracy: Evaluation) -> str:
     shares = {name: share for name, share in accuracy.per_class.items() if share is not None}
     worst = sorted(shares.items(), key=lambda item: item[1])[:3]
     weak = [f"{name} ({percent(share, 0)})" for name, share in worst if share < 1]
-    return f" The hardest classes are {enumerate_words(weak)}." if weak else " It made no mistakes."
+    if not weak:
+        return " It made no mistakes."
+    mistakes = mistakes_in_words(accuracy.confusion, list(accuracy.per_class))
+    return f" The hardest classes are {join(weak)}. {mistakes}"
+
+
+def mistakes_in_words(confusion: Sequence[Sequence[int]], names: Sequence[str], most: int = 3) -> str:
+    """Say which classes are taken for which others most often; nothing if there are no mistakes.
+
+    >>> mistakes_in_words([[5, 3, 0], [0, 9, 0], [0, 1, 7]], ["cat", "dog", "owl"])
+    'It most often takes cat for dog (3 of 8) and owl for dog (1 of 8).'
+    """
+    wrong = [(taken, i, j) for i, row in enumerate(confusion) for j, taken in enumerate(row) if i != j and taken]
+    worst = sorted(wrong, key=lambda one: -one[0])[:most]
+    told = [f"{names[i]} for {names[j]} ({taken:,} of {sum(confusion[i]):,})" for taken, i, j in worst]
+    return f"It most often takes {join(told)}." if told else ""
 
 
 def difference_in_words(name: str, baseline: str, difference: PairedDifference | None) -> str:

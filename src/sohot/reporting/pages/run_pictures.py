@@ -1,0 +1,229 @@
+"""The pictures of a run: sample images with predictions, and features before and after training."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from ...data.labelled import LabelledImages, Progress
+from ...data.readers import read_item
+from ...training.errors import TrainingError
+from ...training.evaluation import Evaluation
+from ..figures.features import DomainFeatures, write_feature_figures
+from ..figures.projection import project
+from . import plots
+from .blocks import Block, Gallery, Picture, Plot, Section, Side, Words, data_uri
+from .run_images import ImagesGone, RunImages, load_images, spread
+from .words import count, percent
+
+MOST_CLASSES = 8
+"""Number of classes in a plot of features: as many as there are colours."""
+SIDE = 160
+"""Longest side of a thumbnail, in pixels."""
+_KINDS = {"pca": "PCA", "tsne": "t-SNE"}
+_FEWEST = 8
+"""Features of fewer images than this are not drawn."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A test image with the model's prediction."""
+
+    row: int
+    truth: str
+    answer: str
+    probability: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the prediction is correct."""
+        return self.truth == self.answer
+
+
+@dataclass(frozen=True)
+class FeaturePoints:
+    """Features of some images: one row, class name and part ("source", "target" or "test") for each.
+
+    Attributes:
+        before: Features before training; None if they are unknown.
+        after: Features after training.
+        classes: The class of each row.
+        parts: Whether a row is of a source or target image that trains, or of a test image.
+        names: The classes, in class order.
+    """
+
+    before: Tensor | None
+    after: Tensor
+    classes: list[str]
+    parts: list[str]
+    names: list[str]
+
+    def stages(self) -> dict[str, Tensor]:
+        """Return the features that are known, by stage."""
+        stages = {"before training": self.before, "after training": self.after}
+        return {when: rows for when, rows in stages.items() if rows is not None}
+
+
+def picture_sections(
+    folder: Path,
+    accuracy: Evaluation | None,
+    description: dict[str, Any],
+    images: int,
+    progress: Progress | None,
+    figures: Path | None = None,
+    trust: bool = False,
+) -> list[Section]:
+    """Show samples and features, or say why there are none.
+
+    Args:
+        folder: The run's folder.
+        accuracy: Accuracy of the run; None if nothing was tested.
+        description: The run's run.json.
+        images: How many samples to show; 0 for no section at all.
+        progress: Called with the progress.
+        figures: Folder for figures of the features; None to write none.
+        trust: Import the Python file that the run names as its network.
+    """
+    if not images:
+        return []
+    try:
+        run = load_images(folder, description, progress, trust)
+        classes = next(iter(run.images.values())).classes
+        points = choose_points(run, _interesting(accuracy, list(classes)))
+        sections = _sample_sections(run, images)
+        if len(points.classes) >= _FEWEST:
+            sections.append(Section("Features", _clouds(points, len(classes))))
+            if figures is not None:
+                _write_figures(points, figures)
+    except ImagesGone as gone:
+        return [Section("Samples", [Words(f"{gone} Samples and features are not shown.")])]
+    except (OSError, ValueError, RuntimeError, TrainingError) as error:
+        return [Section("Samples", [Words(f"Samples and features cannot be shown: {error}.")])]
+    return sections
+
+
+def _sample_sections(run: RunImages, most: int) -> list[Section]:
+    if (images := run.images.get("test")) is None or run.outputs.logits is None:
+        return []
+    if missing := sum(not file.is_file() for file in images.files):
+        told = f"{missing:,} of {count(len(images), 'test image')} can no longer be found. Samples are not shown."
+        return [Section("Samples", [Words(told)])]
+    samples = answers(images, run.outputs.logits)
+    wrong = sum(not one.right for one in samples)
+    told = (
+        f"Chosen at random from {count(len(samples), 'test image')}, of which the model classified {wrong:,} wrongly. "
+        "Wrong ones come first and are over-represented here."
+    )
+    shown = [_picture(images, one) for one in choose_samples(samples, most)]
+    return [Section("Samples", [Words(told), Gallery(shown)])]
+
+
+def answers(images: LabelledImages, logits: Tensor) -> list[Sample]:
+    """Return the predictions of test images in a random order with a fixed seed, one of each class in turn."""
+    probabilities, places = (values.tolist() for values in logits.softmax(1).max(1))
+    return [
+        Sample(row, images.classes[images.labels[row]], images.classes[places[row]], probabilities[row])
+        for row in spread(images, len(images))
+    ]
+
+
+def choose_samples(samples: list[Sample], most: int) -> list[Sample]:
+    """Choose samples to show, wrong ones first: half of them, if there are enough."""
+    wrong = [one for one in samples if not one.right]
+    right = [one for one in samples if one.right]
+    taken = wrong[: max(most // 2, most - len(right))]
+    return taken + right[: most - len(taken)]
+
+
+def _picture(images: LabelledImages, one: Sample) -> Picture:
+    name = images.name(one.row)
+    said = f"{one.answer}, {percent(one.probability, 0)} sure"
+    caption = said if one.right else f"{said}; it is {one.truth}"
+    alt = f"{name}: {'correctly' if one.right else 'wrongly'} classified as {one.answer}"
+    return Picture(thumbnail(images, one.row), alt, caption, "right" if one.right else "wrong", name)
+
+
+def thumbnail(images: LabelledImages, row: int, side: int = SIDE) -> str:
+    """Read an image of a list and return a small JPEG of it as a data URI."""
+    image: Image.Image = read_item(images, row, 3, at_least=2 * side)
+    image.thumbnail((side, side))
+    content = io.BytesIO()
+    image.save(content, "JPEG", quality=80, optimize=True)
+    return data_uri(content.getvalue(), "image/jpeg")
+
+
+def _interesting(accuracy: Evaluation | None, classes: list[str]) -> list[str]:
+    """Choose the classes whose features are shown: those with the most mistakes, in class order."""
+    if accuracy is None or len(classes) <= MOST_CLASSES:
+        return classes[:MOST_CLASSES]
+    wrong = {
+        name: sum(row) - row[place] for place, (name, row) in enumerate(zip(classes, accuracy.confusion, strict=True))
+    }
+    most = sorted(classes, key=lambda name: -wrong[name])[:MOST_CLASSES]
+    return [name for name in classes if name in most]
+
+
+def choose_points(run: RunImages, names: Sequence[str]) -> FeaturePoints:
+    """Choose the features of some classes."""
+    before, after, classes, parts = [], [], [], []
+    for part, features in run.outputs.features.items():
+        images = run.images[part]
+        for place, row in enumerate(features.rows.tolist()):
+            if (name := images.classes[images.labels[row]]) in names:
+                before.append(features.before[place])
+                after.append(features.after[place])
+                classes.append(name)
+                parts.append(part)
+    return FeaturePoints(
+        torch.stack(before) if before and run.has_before else None,
+        torch.stack(after) if after else torch.empty(0, 0),
+        classes,
+        parts,
+        [name for name in names if name in classes],
+    )
+
+
+def _clouds(points: FeaturePoints, classes: int) -> list[Block]:
+    chosen = len(points.names)
+    which = "all classes" if chosen == classes else f"the {chosen} classes with the most mistakes"
+    told = (
+        f"The features that are aligned, of {count(len(points.classes), 'image')} of {which}. Circles are source "
+        "images and stars are target images that trained; crosses are target images that did not. If alignment works, "
+        "the marks of a class lie together. Click a class in the legend to hide it."
+    )
+    blocks: list[Block] = [Words(told)]
+    for how, name in _KINDS.items():
+        drawn = [
+            Plot(
+                plots.cloud(project(rows, how).tolist(), points.classes, points.parts, points.names),
+                f"{name}, {when}",
+                f"Features {when} in the plane, by class and domain.",
+                460,
+            )
+            for when, rows in points.stages().items()
+        ]
+        blocks.append(Side(drawn))
+    if points.before is None:
+        blocks.append(Words("The initial weights are not available, so features before training are not shown.", True))
+    return blocks
+
+
+def _write_figures(points: FeaturePoints, folder: Path) -> None:
+    """Draw the features of both domains as files, before and after training."""
+    in_source = torch.tensor([part == "source" for part in points.parts])
+    if in_source.all() or not in_source.any():
+        return  # nothing to compare
+    labels = torch.tensor([points.names.index(name) for name in points.classes])
+    trained = torch.tensor([part == "target" for part in points.parts])[~in_source]
+    stages = {
+        when: DomainFeatures(
+            *(rows[in_source], labels[in_source], rows[~in_source], labels[~in_source]), points.names, trained
+        )
+        for when, rows in points.stages().items()
+    }
+    write_feature_figures(stages, folder)

@@ -1,9 +1,13 @@
-"""Folders that one process holds: never two, and none any more when it is gone; CSV that no spreadsheet runs."""
+"""Files are written whole and never through links; folders are held by one process, and by none once it is gone."""
 
 import csv
+import errno
 import io
+import os
+import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,19 @@ from command_line import python_path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sohot._files import lock_folder, to_csv
+from sohot import _files
+from sohot._files import (
+    FolderInUse,
+    holding_folder,
+    is_leftover,
+    lock_folder,
+    refuse_link,
+    remove_leftovers,
+    replacing,
+    to_csv,
+    write_atomically,
+)
+from sohot._process import process_tag
 
 HOLD = """
 import sys, time
@@ -21,12 +37,140 @@ held = lock_folder(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)
 """
+GONE = re.sub(r"-\d+-", "-999999999-", process_tag())
+"""The tag of a process of this machine that does not run."""
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    write_atomically(file, b"first")
+    with pytest.raises(TypeError), replacing(file) as stream:
+        stream.writelines([b"second", "no bytes"])
+    assert file.read_bytes() == b"first"
+    assert names(tmp_path) == ["a.json"]
+
+
+def test_a_link_is_replaced_and_its_target_untouched(tmp_path: Path) -> None:
+    victim, file = tmp_path / "victim", tmp_path / "a.json"
+    victim.write_text("precious")
+    file.symlink_to(victim)
+    write_atomically(file, b"mine")
+    assert victim.read_text() == "precious"
+    assert not file.is_symlink()
+
+
+def test_a_planted_temporary_file_is_neither_followed_nor_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    monkeypatch.setattr(_files, "token_hex", lambda _: "0" * 16)  # as if the name could be guessed
+    planted = _files.hidden_beside(tmp_path / "a.json")
+    planted.symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        write_atomically(tmp_path / "a.json", b"mine")
+    assert victim.read_text() == "precious"
+
+
+def test_two_temporary_names_are_never_the_same(tmp_path: Path) -> None:
+    assert len({_files.hidden_beside(tmp_path / "a") for _ in range(100)}) == 100
+
+
+def test_a_full_disk_is_named_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device; free some") as caught:
+        write_atomically(tmp_path / "a.json", b"mine")
+    assert caught.value.filename == str(tmp_path / "a.json")
+    assert names(tmp_path) == []
+
+
+def test_leftovers_of_the_dead_go_and_nothing_else(tmp_path: Path) -> None:
+    dead, living = f".a.json.{GONE}.00ff.tmp", f".a.json.{process_tag()}.00ff.tmp"
+    elsewhere, others = ".a.json.00000000-1-1.00ff.tmp", ".notes.tmp"
+    for name in (dead, living, elsewhere, others, "a.json"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / f".step-3.{GONE}.00ff.old").mkdir()
+    (tmp_path / f".link.{GONE}.00ff.tmp").symlink_to(tmp_path / "a.json")
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == sorted([living, elsewhere, others, "a.json", f".link.{GONE}.00ff.tmp"])
+    os.utime(tmp_path / elsewhere, (0, 0))  # of another machine, and nobody writes to it any more
+    remove_leftovers(tmp_path, "other.json")
+    assert (tmp_path / elsewhere).exists()
+    remove_leftovers(tmp_path, "a.json")
+    assert not (tmp_path / elsewhere).exists()
+
+
+def test_only_our_own_leftovers_are_taken_for_them(tmp_path: Path) -> None:
+    assert is_leftover(tmp_path / f".config.toml.{GONE}.00ff.tmp")
+    assert is_leftover(tmp_path / ".config.toml.4711.tmp")  # as earlier versions named them
+    assert not is_leftover(tmp_path / "config.toml")
+    assert not is_leftover(tmp_path / ".bashrc.tmp")
+
+
+def test_what_is_killed_before_is_removed_by_the_next_write(tmp_path: Path) -> None:
+    (tmp_path / f".a.json.{GONE}.00ff.tmp").write_text("half")
+    write_atomically(tmp_path / "a.json", b"whole")
+    assert names(tmp_path) == ["a.json"]
+
+
+def test_a_link_inside_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cache").symlink_to(tmp_path)
+    with pytest.raises(ValueError, match="cache is a link"):
+        refuse_link(tmp_path / "cache")
 
 
 def test_a_folder_is_held_until_it_is_let_go(tmp_path: Path) -> None:
     with lock_folder(tmp_path), pytest.raises(BlockingIOError, match="in use by another process"):
         lock_folder(tmp_path)
     lock_folder(tmp_path).close()
+
+
+def test_who_holds_a_folder_may_lock_it_again_but_no_one_else(tmp_path: Path) -> None:
+    refused: list[BaseException] = []
+
+    def another() -> None:
+        try:
+            lock_folder(tmp_path)
+        except BlockingIOError as error:
+            refused.append(error)
+
+    with holding_folder(tmp_path):
+        lock_folder(tmp_path).close()
+        thread = threading.Thread(target=another)
+        thread.start()
+        thread.join()
+    assert len(refused) == 1
+    with (
+        lock_folder(tmp_path),
+        pytest.raises(FolderInUse, match="in use by another process: wait"),
+        holding_folder(tmp_path),
+    ):
+        pass
+
+
+def test_a_new_folder_that_stays_empty_is_removed(tmp_path: Path) -> None:
+    with holding_folder(tmp_path / "run"):
+        pass
+    assert names(tmp_path) == []
+    with holding_folder(tmp_path / "run"):
+        (tmp_path / "run" / "a").touch()
+    assert names(tmp_path / "run") == [".lock", "a"]
+
+
+@pytest.mark.parametrize("plant", [Path.symlink_to, Path.hardlink_to])
+def test_a_lock_that_is_someone_elses_file_is_refused_and_kept(tmp_path: Path, plant) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "run").mkdir()
+    plant(tmp_path / "run" / ".lock", victim)
+    with pytest.raises(ValueError, match=r"\.lock is not the empty file that sohot makes"):
+        lock_folder(tmp_path / "run")
+    assert victim.read_text() == "precious"
 
 
 def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:

@@ -1,42 +1,96 @@
-"""Atomic writing of bytes, JSON, CSV and TOML, and folders locked by one process."""
+"""Files that are written whole or not at all and never through a planted link, and folders locked by one process."""
 
 import csv
+import errno
+import hashlib
 import io
 import json
 import os
+import re
+import shutil
+import stat
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from secrets import token_hex
+from typing import Any, BinaryIO
 
 import tomli_w
 from filelock import FileLock, Timeout
+
+from ._process import process_tag, tag_is_alive
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore] # its predecessor
 
+STALE_SECONDS = 900
+"""A hidden file of a process that nobody here knows is abandoned after this long without a change."""
+LOCK = ".lock"
+_LEFTOVER = re.compile(r"\.(?P<of>.+?)\.(?:(?P<tag>[0-9a-f]{8}-\d+-\d*)\.)?[0-9a-f]+\.(?:tmp|old)")
+
+
+def hidden_beside(file: Path, suffix: str = "tmp") -> Path:
+    """Return a hidden name that nobody can guess, for what takes the place of a file or is about to go."""
+    return file.with_name(f".{file.name}.{process_tag()}.{token_hex(8)}.{suffix}")
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[BinaryIO]:
+    """Yield a stream whose content takes the name of a file once it is complete and on disk; else nothing changes.
+
+    A link of that name is replaced, not followed.
+    """
+    remove_leftovers(file.parent, file.name)
+    temporary = hidden_beside(file)
+    try:
+        with open(temporary, "xb") as stream:  # "x": a new file, never one that is there, nor through a link
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, file)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        if error.errno is None or error.filename not in (None, str(temporary)):
+            raise
+        raise disk_error(error, file) from error
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(file.parent)
+
+
+def disk_error(error: OSError, file: Path) -> OSError:
+    """Return an error that names the file and, if the disk is full, says what to do.
+
+    >>> disk_error(OSError(errno.ENOSPC, "No space left on device"), Path("labels.csv")).strerror
+    'No space left on device; free some, or write to another disk'
+    """
+    advice = "; free some, or write to another disk" if is_full(error) else ""
+    return OSError(error.errno, f"{error.strerror or error}{advice}", str(file))
+
+
+def is_full(error: OSError) -> bool:
+    """Tell whether an error says that there is no room on a disk, or none for this user."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
 
 def write_bytes(file: Path, content: bytes) -> None:
-    """Write a file and wait until it is on disk. Not atomic by itself: for files in a folder not yet in place."""
-    with open(file, "wb") as stream:
+    """Write a new file and wait until it is on disk. Not atomic: for files in a folder not yet in place."""
+    with open(file, "xb") as stream:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
 
 
 def write_atomically(file: Path, content: bytes) -> None:
-    """Write a file atomically: its name never refers to a partial file."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        write_bytes(temporary, content)
-        os.replace(temporary, file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(file.parent)
+    """Write a file of our own atomically: its name never refers to a partial file. A link is replaced."""
+    with replacing(file) as stream:
+        stream.write(content)
 
 
 def write_json(file: Path, value: Any) -> None:
@@ -77,6 +131,28 @@ def harmless_cell(text: str, before: str = "'") -> str:
     return before + text if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
+_SEAL = "sha256"
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a checksum to a JSON object, by which `is_intact` notices damage.
+
+    >>> is_intact(sealed({"step": 5})), is_intact({**sealed({"step": 5}), "step": 6}), is_intact({"step": 5})
+    (True, False, True)
+    """
+    return {**content, _SEAL: _digest(content)}
+
+
+def is_intact(content: Mapping[str, Any]) -> bool:
+    """Tell whether a JSON object is as it was sealed; one without a checksum, from an earlier version, counts as it."""
+    rest = {name: value for name, value in content.items() if name != _SEAL}
+    return content.get(_SEAL) in (None, _digest(rest))
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
+
+
 def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML; raises ValueError for anything else."""
     try:
@@ -91,14 +167,95 @@ def write_toml(file: Path, content: Mapping[str, Any], heading: str) -> None:
     write_atomically(file, f"# {heading}\n{tomli_w.dumps(content)}".encode())
 
 
+def refuse_link(path: Path) -> Path:
+    """Return the path of something we write to inside a folder, unless it is a link, which may lead out of it.
+
+    Raises:
+        ValueError: It is a link.
+    """
+    if path.is_symlink():
+        raise ValueError(f"{path} is a link, so what is written there would leave its folder: remove the link")
+    return path
+
+
+def no_follow(file: str, flags: int) -> int:
+    """Open a file, but not through a link; an `opener` for `open`."""
+    return os.open(file, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def is_leftover(path: Path) -> bool:
+    """Tell whether a path is what a killed process of ours leaves behind: a hidden file or folder with such a name."""
+    return _LEFTOVER.fullmatch(path.name) is not None and not path.is_symlink()
+
+
+def remove_leftovers(folder: Path, of: str | None = None) -> None:
+    """Remove what killed processes left in a folder.
+
+    Args:
+        folder: The folder; it need not exist.
+        of: Only what was to become the file of this name; None for everything.
+    """
+    with suppress(OSError):
+        for path in [Path(entry.path) for entry in os.scandir(folder) if entry.name.startswith(".")]:
+            found = None if path.is_symlink() else _LEFTOVER.fullmatch(path.name)
+            if found is None or of not in (None, found["of"]) or not _abandoned(path, found["tag"]):
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _abandoned(path: Path, tag: str | None) -> bool:
+    alive = None if tag is None else tag_is_alive(tag)
+    return time.time() - path.lstat().st_mtime > STALE_SECONDS if alive is None else not alive
+
+
+class FolderInUse(ValueError):  # noqa: N818 - it names what happened
+    """Another process works in a folder."""
+
+
+_HELD: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
+
+
+@contextmanager
+def holding_folder(folder: Path) -> Iterator[None]:
+    """Create and lock a folder for all that happens inside, where `lock_folder` finds it locked by its caller.
+
+    If it is new and nothing was put in it, it is removed again.
+
+    Raises:
+        FolderInUse: Another process holds it.
+    """
+    new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = lock_folder(folder)
+    except BlockingIOError as error:
+        raise FolderInUse(f"{error}: wait for it, or give another folder") from None
+    with lock:
+        before = _HELD.set(_HELD.get() | {folder.resolve()})
+        try:
+            yield
+        finally:
+            _HELD.reset(before)
+            if new and [path.name for path in folder.iterdir()] == [LOCK]:
+                with suppress(OSError):
+                    (folder / LOCK).unlink()
+                    folder.rmdir()
+
+
 def lock_folder(folder: Path) -> ExitStack:
     """Lock a folder for this process until the result is closed or the process ends in any way.
 
     Raises:
         BlockingIOError: Another process holds it.
+        ValueError: What is in the place of the lock is none of ours.
     """
-    lock = FileLock(folder / ".lock", thread_local=False, fallback_to_soft=False)
     held = ExitStack()
+    if folder.resolve() in _HELD.get():
+        return held
+    lock = FileLock(_lock_file(folder), thread_local=False, fallback_to_soft=False)
     try:
         lock.acquire(blocking=False)
         held.callback(lock.release)
@@ -107,6 +264,16 @@ def lock_folder(folder: Path) -> ExitStack:
     except OSError:  # a file system without locks
         pass
     return held
+
+
+def _lock_file(folder: Path) -> Path:
+    """Return the file of a folder's lock, if it is a plain, empty file: to take the lock is to empty it."""
+    file = folder / LOCK
+    with suppress(FileNotFoundError):
+        found = file.lstat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size or found.st_nlink > 1:
+            raise ValueError(f"{file} is not the empty file that sohot makes to lock a folder: remove it")
+    return file
 
 
 def sync_folder(folder: Path) -> None:

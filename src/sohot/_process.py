@@ -1,13 +1,12 @@
 """Identity of a process on a machine, distinct from a later process with the same number; and what children import."""
 
+import hashlib
 import os
 import socket
 import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-import psutil
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,37 @@ def is_alive(other: Runner, me: Runner) -> bool | None:
     return began == other.began if began else None
 
 
+def process_tag() -> str:
+    """Name this process in the names of its files: place, number, beginning.
+
+    >>> tag_is_alive(process_tag())
+    True
+    """
+    me = this_runner()
+    return f"{_short(me)}-{me.pid}-{me.began}"
+
+
+def tag_is_alive(tag: str) -> bool | None:
+    """Tell whether the process of a `process_tag` is alive; None if that is unknown."""
+    me = this_runner()
+    place, pid, began = tag.split("-")
+    return is_alive(Runner(me.host, me.place, int(pid), began), me) if place == _short(me) else None
+
+
+def _short(runner: Runner) -> str:
+    return hashlib.sha256(f"{runner.host} {runner.place}".encode()).hexdigest()[:8]
+
+
 def _began(pid: int) -> str | None:
     """Return when a process began, in ticks since boot; "" if it is alive but that is unknown; None if it is dead."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
-        return None if Path("/proc/self/stat").exists() or not psutil.pid_exists(pid) else ""
+        if Path("/proc/self/stat").exists():
+            return None
+        import psutil
+
+        return "" if psutil.pid_exists(pid) else None
     except OSError:
         return ""
     state, *rest = stat.rpartition(")")[2].split()  # the name before it may contain anything

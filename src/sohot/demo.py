@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ._device import one_thread
+from ._files import holding_folder
 from .experiments.demo_result import DemoResult, SplitAccuracies, save_demo
 from .experiments.digit_splits import SHOTS, draw_split
 from .experiments.digit_training import STEPS, fit_digits, new_model, settings_for
@@ -71,7 +72,7 @@ def run_demo(
     folder = _make_folder(Path(out))
     accuracies: dict[str, list[float]] = {name: [] for name in names}
     shown: dict[str, FitResult] = {}  # the networks of the first split, for the pictures
-    with one_thread():
+    with holding_folder(folder), one_thread():
         for split in range(splits):
             data = draw_split(split, seed=seed)
             for name in names:

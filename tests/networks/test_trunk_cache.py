@@ -133,7 +133,7 @@ def test_a_killed_run_leaves_no_file_that_could_be_taken_for_a_whole_one(tmp_pat
 
 
 def test_remains_of_killed_runs_go_once_nobody_writes_them(tmp_path):
-    old, new = tmp_path / ".t.1.partial", tmp_path / ".t.2.partial"
+    old, new = tmp_path / ".t.1.tmp", tmp_path / ".t.2.tmp"
     for path in (old, new):
         path.write_bytes(b"remains")
     os.utime(old, (0, 0))

@@ -58,10 +58,10 @@ def _die_in_write(number: int) -> None:
     real, calls = builtins.open, [0]
 
     def counted(file, mode="r", *arguments, **options):
-        if mode == "wb" and str(file).endswith((".safetensors", ".json", ".tmp")):
+        if mode == "xb" and str(file).endswith((".safetensors", ".json", ".tmp")):
             calls[0] += 1
             if calls[0] == number:
-                with real(file, "wb") as stream:
+                with real(file, "xb") as stream:
                     stream.write(b"half of a fi")
                 die()
         return real(file, mode, *arguments, **options)

@@ -8,7 +8,8 @@ import warnings
 import pytest
 import torch
 
-from sohot.training import CheckpointError
+from sohot._files import sealed
+from sohot.training import CheckpointError, checkpoint
 from sohot.training.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
 from sohot.training.errors import CorruptCheckpoint, OtherVersion, PickleRefused
 from sohot.training.run_files import checkpoint_folders
@@ -77,7 +78,43 @@ def _odd_description(folder):
     (folder / "checkpoint.json").write_text('{"format": 1, "step": "many"}')
 
 
+def _edit(folder, **changes):
+    file = folder / "checkpoint.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+def _other_number(folder):
+    _edit(folder, first_loss=4.6)
+
+
+def _other_step(folder):
+    _edit(folder, step=8)
+
+
+def _other_format(folder):
+    _edit(folder, format=3)
+
+
+def _of_another_step(folder):
+    shutil.rmtree(folder)
+    shutil.copytree(folder.with_name("step-00000006"), folder)
+
+
 DAMAGES = [_truncate, _flip, _empty, _no_description, _no_tensors, _odd_description]
+DAMAGES += [_other_number, _other_step, _other_format, _of_another_step]
+
+
+def test_no_flipped_bit_of_a_description_goes_unnoticed(saved):
+    folder = saved / "step-00000009"
+    file = folder / "checkpoint.json"
+    whole, expected = file.read_bytes(), load_checkpoint(folder).description
+    for place in range(len(whole)):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        try:
+            found = load_checkpoint(folder).description
+        except CorruptCheckpoint:
+            continue
+        assert {**expected, **found} == {**found, **expected}  # a flipped blank, or one in the checksum's own name
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -130,7 +167,9 @@ def test_a_checkpoint_that_holds_a_pickle_is_refused(saved, plant):
 
 def test_another_format_is_refused(saved):
     file = saved / "step-00000009" / "checkpoint.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 99, "versions": {"sohot": "7.0"}}))
+    written = {**json.loads(file.read_text()), "format": 99, "versions": {"sohot": "7.0"}}
+    del written["sha256"]
+    file.write_text(json.dumps(sealed(written)))
     with pytest.raises(OtherVersion, match=r"written by sohot 7.0 in format 99, this version reads format 1"):
         latest_checkpoint(saved)
 
@@ -146,10 +185,34 @@ def test_a_full_disk_keeps_the_last_good_checkpoint(saved, monkeypatch, call):
             patch.setattr("builtins.open", full)
         else:
             patch.setattr(os, call, full)
-        with pytest.raises(CheckpointError, match=r"step 12 .*No space left on device; the last good one is step-0+9$"):
+        with pytest.raises(
+            CheckpointError, match=r"step 12 .*No space left on device; the last good one is step-0+9; free some space"
+        ):
             save_checkpoint(saved, 12, TENSORS, {})
     assert sorted(path.name for path in saved.iterdir()) == before
     assert latest_checkpoint(saved).step == 9
+
+
+def test_a_checkpoint_that_is_removed_while_it_is_read_gives_way_to_the_newer_one(saved, monkeypatch):
+    real = checkpoint.read_description
+
+    def overtaken(file):
+        if file.parent.name == "step-00000009":
+            save_checkpoint(saved, 12, TENSORS, {}, keep=1)
+        return real(file)
+
+    monkeypatch.setattr(checkpoint, "read_description", overtaken)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert latest_checkpoint(saved).step == 12
+
+
+def test_checkpoints_are_not_written_through_a_link(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "checkpoints").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=r"checkpoints is a link, .* remove the link"):
+        save_checkpoint(tmp_path / "checkpoints", 1, TENSORS, {})
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_what_a_killed_process_left_is_never_taken_for_a_checkpoint(saved):

@@ -1,12 +1,15 @@
 import errno
 import json
 import os
+import re
 import signal
 import threading
 
 import pytest
 import torch
 
+from sohot._files import sealed
+from sohot._process import process_tag
 from sohot.methods import FitSettings
 from sohot.training import ChangedRun, CheckpointError, Interrupted, TensorInputs, fit, load_run
 from sohot.training.errors import OtherVersion
@@ -125,7 +128,9 @@ def test_changed_data_batches_and_models_are_named(train, standin, tmp_path):
 def test_a_folder_of_another_version_is_refused(train, tmp_path):
     train(run_dir=tmp_path)
     file = tmp_path / "run.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2, "versions": {"sohot": "3.1"}}))
+    written = {**json.loads(file.read_text()), "format": 2, "versions": {"sohot": "3.1"}}
+    del written["sha256"]
+    file.write_text(json.dumps(sealed(written)))
     with pytest.raises(OtherVersion, match=r"written by sohot 3.1 in format 2"):
         train(run_dir=tmp_path, resume=True)
 
@@ -206,8 +211,9 @@ def test_training_works_outside_the_main_thread(train):
 
 def test_what_a_killed_process_left_is_cleared(train, tmp_path):
     train(run_dir=tmp_path)
-    (tmp_path / "checkpoints" / ".step-00000099.77.tmp").mkdir()
-    (tmp_path / ".run.json.77.tmp").write_text("{")
+    gone = re.sub(r"-\d+-", "-999999999-", process_tag())
+    (tmp_path / "checkpoints" / f".step-00000099.{gone}.0123456789abcdef.tmp").mkdir()
+    (tmp_path / f".run.json.{gone}.0123456789abcdef.tmp").write_text("{")
     train(run_dir=tmp_path, resume=True)
     assert not [path for path in tmp_path.rglob(".*") if path.name != ".lock"]
 

@@ -71,7 +71,8 @@ def predict(
     run: Run,
     paths: Annotated[list[Path], typer.Argument(metavar="FILES_OR_DIRS...", help="Image files and folders.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="CSV file to write; standard output by default.", show_default=False)
+        Path | None,
+        typer.Option("--out", help="CSV file to write; - for standard output, the default.", show_default=False),
     ] = None,
     top: Annotated[int, typer.Option("--top", help="Number of most likely classes to give.")] = 1,
     device: Device = "auto",
@@ -99,7 +100,9 @@ def predict(
 @app.command(cls=OneValueCommand)
 def export(
     run: Run,
-    onnx: Annotated[Path, typer.Option("--onnx", help="ONNX file to write.", show_default=False)],
+    onnx: Annotated[
+        Path, typer.Option("--onnx", help="ONNX file to write; - for standard output.", show_default=False)
+    ],
     json: Json = False,
     trust: Trust = False,
 ) -> None:
@@ -135,7 +138,8 @@ def report(
         Path, typer.Argument(metavar="PATH", help="Folder of a run, a demo or an experiment, finished or not.")
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", help="HTML file to write.", show_default="report.html in PATH")
+        Path | None,
+        typer.Option("--out", help="HTML file to write; - for standard output.", show_default="report.html in PATH"),
     ] = None,
     images: Annotated[
         int, typer.Option("--images", min=0, help="Number of sample images to show for a run; 0 reads no images.")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .._outputs import STDOUT, write_output
 from ..data.check import CheckReport, check_dataset
 from ..data.datasets import dataset_names, open_dataset
 from ..data.datasets.class_table import read_class_table
@@ -14,7 +15,7 @@ from ..data.datasets.dataset import DataSet
 from ..data.datasets.sources import Source, dataset_sources
 from ..data.fetch import fetch_file
 from ..data.protocols import PROTOCOLS, make_split
-from ..data.protocols.split import split_bytes, write_split
+from ..data.protocols.split import split_bytes
 from .one_value import OneValueCommand
 from .options import Json, Quiet
 from .output import MOST_LISTED, bar, print_json, print_text, say
@@ -67,7 +68,9 @@ def split(
     source_shots: Annotated[int | None, typer.Option("--source-shots", help="Source images per class.")] = None,
     validation_shots: Annotated[int | None, typer.Option("--validation-shots", help="Validation images.")] = None,
     leave_out: Annotated[bool, typer.Option("--leave-out", help="Skip classes that only one domain has.")] = False,
-    out: Annotated[Path | None, typer.Option("--out", help="Write the split to this file, as JSON.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the split to this file, as JSON; - for standard output.")
+    ] = None,
     as_json: Json = False,
     classes: Classes = None,
     option: Options = None,
@@ -76,14 +79,16 @@ def split(
     numbers = {"target_shots": target_shots, "source_shots": source_shots, "validation_shots": validation_shots}
     given = {key: value for key, value in numbers.items() if value is not None}
     drawn = make_split(protocol, _open(name, root, classes, option), shift, number, leave_out=leave_out, **given)
-    if out is not None:
-        write_split(drawn, out)
+    if out is not None and (out != STDOUT or not as_json):  # both would be the same
+        write_output(out, split_bytes(drawn))
     if as_json:
         sys.stdout.write(split_bytes(drawn).decode("ascii"))
     else:
+        aside = out == STDOUT
         for side, images in drawn.sides.items():
-            typer.echo(f"{side}: {len(images)} images, {min(images.counts())} to {max(images.counts())} per class")
-        typer.echo(f"fingerprint: {drawn.fingerprint}")
+            counts = images.counts()
+            typer.echo(f"{side}: {len(images)} images, {min(counts)} to {max(counts)} per class", err=aside)
+        typer.echo(f"fingerprint: {drawn.fingerprint}", err=aside)
     for note in drawn.notes:
         say(f"note: {note}")
 

@@ -5,10 +5,12 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
 
+from .._files import disk_error, is_full
 from ..methods.options import RENAMED, flag
 from ..training.errors import (
     CorruptCheckpoint,
@@ -67,6 +69,8 @@ def _renamed_option(error: Any) -> str | None:
 
 def _describe_failure(error: BaseException, words: Sequence[str]) -> tuple[int, str] | None:
     sentence = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, OSError) and is_full(error) and not error.filename:  # of files, the writer names each
+        error = disk_error(error, Path("standard output"))
     if isinstance(error, OSError) and error.strerror and error.filename:  # raised by the system, not by us
         sentence = f"{os.fsdecode(error.filename)}: {error.strerror}"
     if isinstance(error, (CorruptCheckpoint, PickleRefused, OtherVersion)):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from .._device import choose_device
+from .._outputs import STDOUT, is_stream
 from ..methods.options import WIDTH, convert
 from ..methods.settings import HeadSettings
 from ..networks.registry import create_backbone, find_builder
@@ -14,7 +15,17 @@ from ..runs.feature_run import fit_features, require_new_folder
 from ..runs.feature_set import FeatureSet, read_features, split_features, write_features
 from ..runs.predictions import require_writable
 from ..training.randomness import reproducible
-from .output import bar, percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
+from .output import (
+    bar,
+    percent,
+    print_accuracy,
+    print_json,
+    print_text,
+    require_one_output,
+    results_only,
+    say,
+    say_left_out,
+)
 
 
 def make_features(
@@ -33,7 +44,8 @@ def make_features(
     json: bool,
 ) -> None:
     """Extract the features of all images below a folder into one file."""
-    if out.suffix != ".npz":
+    require_one_output(out, "--out", json)
+    if out.suffix != ".npz" and not is_stream(out):
         raise ValueError(f"--out {out} must end in .npz")
     require_writable(out)
     if image_size is not None:
@@ -69,7 +81,8 @@ def make_features(
         print_json(result)
         return
     several = f" in {len(domains)} domains" if len(domains) > 1 else ""
-    print_text(f"{out}: {len(found)} rows of {found.features.shape[1]} features, {len(found.classes)} classes{several}")
+    tell = say if out == STDOUT else print_text
+    tell(f"{out}: {len(found)} rows of {found.features.shape[1]} features, {len(found.classes)} classes{several}")
 
 
 def fit_feature_files(

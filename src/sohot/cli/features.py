@@ -13,7 +13,9 @@ from .options import Device, Json, Quiet, ReadThreads, Threads, option_parameter
 
 def features(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Images in class folders, or a known data set.")],
-    out: Annotated[Path, typer.Option("--out", help="Feature file to write, .npz.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", help="Feature file to write, .npz; - for standard output.", show_default=False)
+    ],
     backbone: Annotated[str, typer.Option("--backbone", help="Network that makes the features.")] = "lite0",
     weights: Annotated[Path | None, typer.Option("--weights", help="File of its weights.", show_default=False)] = None,
     dataset: Annotated[

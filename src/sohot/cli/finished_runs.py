@@ -6,13 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from .._device import choose_device
+from .._outputs import STDOUT, is_stream, write_output
 from ..data.names import printable
 from ..reporting.pages import kind_of, write_report
 from ..runs.loaded_run import LoadedRun, export_run, images_for, open_run
-from ..runs.predictions import Prediction, classify, find_images, predictions_csv, require_writable, write_predictions
+from ..runs.predictions import Prediction, classify, find_images, predictions_csv, require_writable
 from ..runs.train_and_test import evaluate_on
 from .console import for_output
-from .output import bar, percent, print_accuracy, print_json, print_text, results_only, say, say_left_out
+from .output import (
+    bar,
+    percent,
+    print_accuracy,
+    print_json,
+    print_text,
+    require_one_output,
+    results_only,
+    say,
+    say_left_out,
+)
 
 
 def _open(folder: Path, device: str, trust: bool) -> LoadedRun:
@@ -67,6 +78,8 @@ def predict_run(
     trust: bool = False,
 ) -> None:
     """Label images and write the labels as CSV."""
+    if out == STDOUT:
+        out = None
     if out is not None:
         require_writable(out)
     files = find_images(paths)
@@ -77,7 +90,7 @@ def predict_run(
     if not predictions:
         raise ValueError(f"none of the {len(files)} files can be read")
     if out is not None:
-        write_predictions(out, predictions, top)
+        write_output(out, predictions_csv(predictions, top).encode())
     result: dict[str, Any] = {
         "run": str(folder),
         "out": None if out is None else str(out),
@@ -101,6 +114,7 @@ def _as_json(prediction: Prediction) -> dict[str, Any]:
 
 def export_file(folder: Path, file: Path, *, json: bool, trust: bool = False) -> None:
     """Write a run as ONNX and print how closely it agrees."""
+    require_one_output(file, "--onnx", json)
     run = _open(folder, "cpu", trust)
     with results_only():
         result = export_run(run, file)
@@ -108,8 +122,10 @@ def export_file(folder: Path, file: Path, *, json: bool, trust: bool = False) ->
         print_json({"run": str(folder), **result})
         return
     size = " x ".join(map(str, result["input"]))
-    print_text(
-        f"{file}: {result['bytes'] / 1e6:.1f} MB, images of {size}, {len(result['classes'])} classes; "
+    tell = say if file == STDOUT else print_text
+    weight = "" if result["bytes"] is None else f"{result['bytes'] / 1e6:.1f} MB, "
+    tell(
+        f"{file}: {weight}images of {size}, {len(result['classes'])} classes; "
         f"onnxruntime agrees to {result['largest_difference']:.1e}"
     )
 
@@ -125,10 +141,13 @@ def report_on(
     trust: bool = False,
 ) -> None:
     """Write the report of a folder and say where it is."""
+    require_one_output(out, "--out", json)
     with results_only(), bar(quiet) as progress:
         file = write_report(folder, out, images=images, figures=figures, progress=progress, trust=trust)
-    size = file.stat().st_size
+    size = None if is_stream(file) else file.stat().st_size
     if json:
         print_json({"path": str(folder), "kind": kind_of(folder), "report": str(file), "bytes": size})
-        return
-    print_text(f"{file}: report of the {kind_of(folder)}, {size / 1e6:.1f} MB; open it in a browser")
+    elif size is None:
+        say(f"{file}: report of the {kind_of(folder)}")
+    else:
+        print_text(f"{file}: report of the {kind_of(folder)}, {size / 1e6:.1f} MB; open it in a browser")

@@ -4,12 +4,14 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from .._outputs import STDOUT
 from ..data.names import visible
 from ..selection.choice import Choice
 from .console import Console
@@ -80,6 +82,12 @@ def results_only() -> Iterator[None]:
     """Send what libraries and users' own networks print to standard error, so that only results reach stdout."""
     with redirect_stdout(sys.stderr):
         yield
+
+
+def require_one_output(file: Path | None, option: str, json: bool) -> None:
+    """Refuse to mix a file that goes to standard output with the JSON object that goes there."""
+    if file == STDOUT and json:
+        raise ValueError(f"{option} - and --json both write to standard output: give a file, or leave out --json")
 
 
 def print_json(value: Any) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from .._files import sync_folder
+from .._files import no_follow, sync_folder
 from .labelled import Progress
 
 _CHUNK = 1 << 18
@@ -100,7 +100,7 @@ def _go_on(download: Download, partial: Path, progress: Progress | None) -> None
         if answer.status != http.HTTPStatus.PARTIAL_CONTENT or not _starts_at(answer, have):
             have = 0  # a server that cannot resume sends the whole file
         whole = have + int(answer.headers.get("Content-Length") or 0)
-        with open(partial, "ab" if have else "wb") as stream:
+        with open(partial, "ab" if have else "wb", opener=no_follow) as stream:
             received = _receive(answer, stream, lambda count: progress and progress(download.file, have + count, whole))
             stream.flush()
             os.fsync(stream.fileno())

@@ -7,6 +7,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from .._files import refuse_link
+
 _SHARED = (
     "nfs",
     "cifs",
@@ -102,6 +104,8 @@ class Database:
 
     def connect(self) -> sqlite3.Connection:
         """Open another connection, for another thread."""
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            refuse_link(self.file.with_name(f"{self.file.name}{suffix}"))
         connection = sqlite3.connect(self.file, timeout=_BUSY_SECONDS, isolation_level=None)
         connection.row_factory = sqlite3.Row
         connection.text_factory = lambda text: text.decode(errors="replace")  # one damaged row does not hide the others

@@ -6,24 +6,19 @@ safetensors file: a short header and the raw numbers, so that it is written in b
 
 import hashlib
 import json
-import os
-import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from glob import escape
 from pathlib import Path
 from typing import BinaryIO
-from uuid import uuid4
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from .._files import replacing
 from .._reading import require_regular
 from ..data.input_spec import InputSpec
 
 TENSOR = "trunk"
-STALE_SECONDS = 900
 _DTYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.float64: "F64"}
 
 
@@ -148,27 +143,11 @@ def _in_memory(outputs: Iterator[Tensor], rows: int) -> Tensor:
 
 def _in_file(outputs: Iterator[Tensor], rows: int, file: Path, key: str | None) -> Tensor:
     file.parent.mkdir(parents=True, exist_ok=True)
-    _remove_remains(file)
-    partial = file.with_name(f".{file.name}.{uuid4().hex}.partial")  # runs that share a cache write their own files
-    try:
-        with partial.open("wb") as stream:
-            _write(outputs, rows, stream, key)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, file)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(file) as stream:
+        _write(outputs, rows, stream, key)
     with safe_open(file, framework="pt") as handle:
         result: Tensor = handle.get_tensor(TENSOR)
     return result
-
-
-def _remove_remains(file: Path) -> None:
-    """Delete what killed runs left behind: partial files that have not been written to for a while."""
-    for partial in file.parent.glob(f".{escape(file.name)}.*.partial"):
-        with suppress(OSError):
-            if time.time() - partial.stat().st_mtime > STALE_SECONDS:
-                partial.unlink()
 
 
 def _write(outputs: Iterator[Tensor], rows: int, stream: BinaryIO, key: str | None) -> None:

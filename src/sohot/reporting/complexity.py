@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .. import __version__
 from .._device import one_thread
-from .._files import to_csv
+from .._files import refuse_link, to_csv
 from .._reading import read_json
 from ..functional.distance import explicit_cost, gram_cost, scatter_distance
 from .pages import plots
@@ -149,7 +149,7 @@ def write_complexity(result: Complexity, out: Path) -> list[Path]:
     columns = [one.name for one in fields(Cost)]
     lines = to_csv([columns, *([getattr(row, name) for name in columns] for row in result.rows)])
     files = write_documents(_document(result), result.as_json(), lines, out)
-    return files + save_figure(complexity_figure(result), out / "figures", "complexity")
+    return files + save_figure(complexity_figure(result), refuse_link(out / "figures"), "complexity")
 
 
 def complexity_figure(result: Complexity) -> "Figure":

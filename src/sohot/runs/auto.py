@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .._files import write_json
+from .._files import is_intact, sealed, write_json
 from .._reading import read_json
 from ..selection.candidates import Candidate, distinct
 from ..selection.choice import Choice, FoldScore
@@ -115,7 +115,7 @@ class SelectionFile:
 
     def write(self) -> None:
         """Write the file atomically."""
-        write_json(self.file, self._content)
+        write_json(self.file, sealed(self._content))
 
 
 def read_selection(out: Path) -> dict[str, Any] | None:
@@ -129,12 +129,20 @@ def read_selection(out: Path) -> dict[str, Any] | None:
         return None
     try:
         content: dict[str, Any] = read_json(file)
-        known = content["format"] == _FORMAT and isinstance(content["scores"], list)
-    except (ValueError, KeyError, TypeError):
+        known = content["format"] == _FORMAT and is_intact(content) and _is_whole(content)
+    except (ValueError, KeyError, TypeError, AttributeError):
         known = False
     if not known:
         raise ValueError(f"{file} is damaged or from another version: remove it to choose again")
     return content
+
+
+def _is_whole(content: Mapping[str, Any]) -> bool:
+    """Tell whether a selection has all its parts, of the right kinds."""
+    kinds = [isinstance(content[name], dict) for name in ("identity", "asked")]
+    kinds += [isinstance(content["scores"], list), isinstance(content["choice"], dict | None)]
+    score = {"candidate", "fold", "right", "images", "failure"}
+    return all(kinds) and all(score <= set(one) for one in content["scores"])
 
 
 def read_asked(out: Path) -> dict[str, Any] | None:

@@ -138,7 +138,9 @@ def read_report(folder: Path) -> dict[str, Any] | None:
     try:
         report: dict[str, Any] = read_json(file)
     except ValueError as error:
-        raise ValueError(f"{file} is damaged: {error}") from None
+        raise ValueError(f"{file} is damaged: {error}; remove it, and --resume writes it again") from None
+    if not isinstance(report, dict) or not {"data", "accuracy", "seconds"} <= set(report):
+        raise ValueError(f"{file} is damaged: remove it, and --resume writes it again")
     return report
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._files import write_json
+from .._files import LOCK, holding_folder, is_leftover, remove_leftovers, write_json
 from ..heads.classifier import SoHoTClassifier
 from ..heads.cv import SoHoTClassifierCV
 from ..training.evaluation import evaluate
@@ -18,18 +18,15 @@ from .feature_set import FeatureSet, FeatureSplit
 from .predictions import Prediction, write_predictions
 
 MODEL, PREDICTIONS = "model.safetensors", "predictions.csv"
+OWN = {MODEL, PREDICTIONS, REPORT, LOCK}
 
 
 def require_new_folder(out: Path) -> None:
     """Check early that a folder can take the results: it is missing, empty, or holds only such results."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out {out} is a file, not a folder")
-    strange = (
-        sorted(one.name for one in out.iterdir() if one.name not in (MODEL, PREDICTIONS, REPORT))
-        if out.exists()
-        else []
-    )
-    if strange:
+    found = out.iterdir() if out.exists() else ()
+    if strange := sorted(one.name for one in found if one.name not in OWN and not is_leftover(one)):
         raise ValueError(f"--out {out} holds other files ({strange[0]}, …): give a new or empty folder")
 
 
@@ -43,7 +40,16 @@ def fit_features(split: FeatureSplit, out: Path, params: Mapping[str, Any]) -> d
 
     Returns:
         The report, as stored.
+
+    Raises:
+        FolderInUse: Another process writes to the folder.
     """
+    with holding_folder(out):
+        remove_leftovers(out)
+        return _fit_in(out, split, params)
+
+
+def _fit_in(out: Path, split: FeatureSplit, params: Mapping[str, Any]) -> dict[str, Any]:
     began = time.perf_counter()
     source, target = split.source, split.target
     model: SoHoTClassifier | SoHoTClassifierCV
@@ -54,7 +60,6 @@ def fit_features(split: FeatureSplit, out: Path, params: Mapping[str, Any]) -> d
     model.fit(source.features, source.names(), X_target=target.features, y_target=target.names())
     trained = model.best_estimator_ if isinstance(model, SoHoTClassifierCV) else model
     seconds = time.perf_counter() - began
-    out.mkdir(parents=True, exist_ok=True)
     trained.save(out / MODEL)
     accuracy = None
     (out / PREDICTIONS).unlink(missing_ok=True)  # from an earlier call, in case there is no test now

@@ -1,7 +1,6 @@
 """Labelled features of images: the set, its file (an `.npz`, read without pickle), and which rows train and test."""
 
 import json
-import os
 import zipfile
 import zlib
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._files import sync_folder
+from .._outputs import writing
 from .._reading import parse_json
 from ..data.labelled import LabelledImages
 from ..data.names import enumerate_words, natural_key
@@ -89,22 +88,14 @@ class FeatureSet:
 
 
 def write_features(file: Path, found: FeatureSet) -> None:
-    """Write features atomically."""
+    """Write features to where the user wants them, see `sohot._outputs.writing`."""
     content = {
         **{name: np.asarray(getattr(found, name)) for name in _ARRAYS},
         "network": np.asarray(json.dumps(found.network)),
         "format": np.asarray(FORMAT),
     }
-    partial = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        with open(partial, "wb") as stream:
-            np.savez(stream, **content)  # type: ignore[arg-type] # numpy's stubs mistake the names for its own option
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, file)
-    finally:
-        partial.unlink(missing_ok=True)
-    sync_folder(file.parent)
+    with writing(file) as stream:
+        np.savez(stream, **content)  # type: ignore[arg-type] # numpy's stubs mistake the names for its own option
 
 
 def read_features(file: Path) -> FeatureSet:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from .._outputs import is_stream
 from ..data.folders import LeftOut, scan_folder
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
@@ -148,7 +149,7 @@ def export_run(run: LoadedRun, file: Path) -> dict[str, Any]:
     """Write the target stream of a run as ONNX and compare it with PyTorch.
 
     Returns:
-        The file, the largest difference, the classes and the size of the images.
+        The file, its size (None for a pipe or a device), the largest difference, the classes, the size of the images.
     """
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         raise ModuleNotFoundError(f"export needs {', '.join(missing)}: pip install 'sohot[onnx]'")
@@ -156,7 +157,7 @@ def export_run(run: LoadedRun, file: Path) -> dict[str, Any]:
     spec = run.input
     return {
         "onnx": str(file),
-        "bytes": file.stat().st_size,
+        "bytes": None if is_stream(file) else file.stat().st_size,
         "largest_difference": difference,
         "input": [spec.channels, spec.size, spec.size],
         "classes": list(run.classes),

@@ -1,14 +1,14 @@
 """`fit_run`: from two folders of images to a trained model with its report, in one folder."""
 
 import time
-from collections.abc import Collection
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 from .._device import choose_device, use_threads
-from .._files import write_json, write_toml
+from .._files import holding_folder, is_leftover, remove_leftovers, write_json, write_toml
 from ..data.labelled import Progress
 from ..methods.settings import FitSettings
 from ..networks.two_streams import TwoStreams
@@ -92,7 +92,15 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
         return {}
     end_with_parent()
     use_threads(config.threads)
-    out = require_folder(config) if ranks.first else _folder(config)
+    with _owned_folder(config) if ranks.first else nullcontext(_folder(config)) as out:
+        return _fit_in(out, config, watcher, given, began)
+
+
+def _fit_in(
+    out: Path, config: RunConfig, watcher: Watcher, given: Collection[str] | None, began: float
+) -> dict[str, Any]:
+    """Train and test in a folder that is ours."""
+    ranks = Ranks.here()
     config.require_places()  # before the images are scanned
     choose_device(config.device)
     store = TrunkStore(progress=watcher.progress)
@@ -166,10 +174,20 @@ def require_folder(config: RunConfig) -> Path:
     if (out / DESCRIPTION).exists() and not config.resume:
         raise ChangedRun(f"--out {out} already holds a run: continue it with --resume, or give another folder")
     if out.is_dir() and not (out / DESCRIPTION).exists():
-        strange = sorted(path.name for path in out.iterdir() if path.name not in OWN)
+        strange = sorted(path.name for path in out.iterdir() if path.name not in OWN and not is_leftover(path))
         if strange:
             raise ValueError(f"--out {out} holds other files ({strange[0]}, …) and no run: give a new or empty folder")
     return out
+
+
+@contextmanager
+def _owned_folder(config: RunConfig) -> Iterator[Path]:
+    """Check the run's folder and lock it, from before the first file is written until the last one is."""
+    out = require_folder(config)
+    with holding_folder(out):
+        require_folder(config)  # again: another process may have had it until now
+        remove_leftovers(out)
+        yield out
 
 
 def _prepare(out: Path, config: RunConfig, settings: FitSettings, identity: dict[str, Any]) -> None:

@@ -3,19 +3,18 @@
 Test images play no part: those of --target-test are not even read before the choice is made.
 """
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._files import lock_folder
+from .._files import holding_folder
 from ..data.labelled import Progress
 from ..data.protocols.cross_validation import few_shot_rows
 from ..selection.choice import AllFailed, Choice, FoldScore, choose, score_each
 from ..selection.folds import MOST_FOLDS, Fold, TooFewShots
-from ..training.errors import ChangedRun, Interrupted, TrainingError
+from ..training.errors import Interrupted, TrainingError
 from ..training.ranks import Ranks
 from .auto import AUTO, SelectionFile, auto_candidates
 from .config import RESULT_OPTIONS, RunConfig
@@ -67,7 +66,8 @@ def select(
 
     Raises:
         ValueError: No class has two labelled target images.
-        ChangedRun: The folder holds another selection that was to be resumed, or another process uses it.
+        ChangedRun: The folder holds another selection that was to be resumed.
+        FolderInUse: Another process uses it.
         Interrupted: Ctrl-C or SIGTERM; finished trainings are kept.
         TrainingError: Every candidate failed.
     """
@@ -90,7 +90,7 @@ def select(
         kept.add(name, number, found)
         return found
 
-    with _held(out):
+    with holding_folder(out):
         kept = SelectionFile(out, identity, asked_options(config, given), resume=config.resume)
         kept.write()
         try:
@@ -155,15 +155,3 @@ def _own_options(candidates: dict[str, dict[str, Any]]) -> dict[str, dict[str, A
     first, *others = candidates.values()
     differ = [name for name, value in first.items() if any(one[name] != value for one in others)]
     return {name: {key: one[key] for key in differ} for name, one in candidates.items()}
-
-
-@contextmanager
-def _held(out: Path) -> Iterator[None]:
-    """Lock the run's folder for this process."""
-    out.mkdir(parents=True, exist_ok=True)
-    try:
-        lock = lock_folder(out)
-    except BlockingIOError:
-        raise ChangedRun(f"--out {out} is in use by another process") from None
-    with lock:
-        yield

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .._files import lock_folder, write_json
+from .._files import lock_folder, refuse_link, write_json
 from .._reading import read_json
 from ..data.image_batches import iter_batches
 from ..data.input_spec import InputSpec
@@ -135,7 +135,7 @@ class TrunkFolder:
             chunk = images.subset(rows[start : start + CHUNK])
             names = list(image_texts(chunk))
             key = trunk_key(self.trunk, [repr(self.spec), *names])
-            file = self.folder / f"{key[:24]}.safetensors"
+            file = refuse_link(self.folder) / f"{key[:24]}.safetensors"
             batches = iter_batches(chunk, self.spec, BATCH, workers)
             told = None if progress is None else partial(_tell, progress, start, len(rows))
             cache_trunk(self.trunk, batches, len(chunk), file=file, device=device, key=key, progress=told)
@@ -192,7 +192,7 @@ def fill_folders(
     lists = [(folder, images) for folder, lists in wanted for images in join_images(lists)]
     if not any(folder.missing(images) for folder, images in lists):
         return 0
-    root.mkdir(parents=True, exist_ok=True)
+    refuse_link(root).mkdir(parents=True, exist_ok=True)
     with _lock(root, progress):
         for folder, _ in lists:
             folder.refresh()  # another runner may have computed some

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from .._device import choose_device
+from .._files import refuse_link
 from ..data.augment import AugmentedImages
 from ..data.image_batches import ImageInputs, iter_batches
 from ..data.input_spec import InputSpec
@@ -152,7 +153,9 @@ def trunk_outputs(
     """
     spec, trunk = model.inputs[domain], model.trunk(domain)
     ranks, device = Ranks.here(), choose_device(config.device)
-    file = cache_folder(config) / f"{domain}.safetensors" if place == "disk" or ranks.several else None
+    file = None
+    if place == "disk" or ranks.several:
+        file = refuse_link(cache_folder(config)) / f"{domain}.safetensors"
     key = None if file is None else trunk_key(trunk, [repr(spec), *image_texts(images)])
     if file is not None and key is not None and ranks.local > 0:
         outputs = _wait_for(file, len(images), key)

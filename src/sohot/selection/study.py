@@ -18,6 +18,7 @@ import optuna
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState
 
+from .._files import refuse_link
 from .._process import Runner, is_alive, this_runner
 from .._reading import read_regular
 from .search_space import Space, combinations
@@ -136,8 +137,9 @@ class SharedStudy:
         self._seed = seed
         self._every = combinations(space, trials)
         self.trials = trials if self._every is None else len(self._every)
-        folder.mkdir(parents=True, exist_ok=True)
+        refuse_link(folder).mkdir(parents=True, exist_ok=True)
         self.file = folder.resolve() / f"{_stem(name, space, seed, whole=self._every is not None)}.journal"
+        refuse_link(self.file)
         self._me = this_runner()
         self._pulse = Pulse(self.file)
         self._turn = JournalFileOpenLock(f"{self.file}.turn")

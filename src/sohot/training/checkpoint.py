@@ -1,7 +1,8 @@
 """Checkpoints: folders of safetensors files with a JSON description, always complete.
 
 A checkpoint is written to a hidden folder, flushed to disk, and renamed. The description is the last file written; it
-lists every other file with its size and checksum, so that damage is noticed before anything is loaded.
+lists every other file with its size and checksum and bears one itself, so that damage is noticed before anything is
+loaded.
 """
 
 import os
@@ -18,10 +19,10 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
-from .._files import sync_folder, to_json, write_bytes
+from .._files import hidden_beside, refuse_link, sealed, sync_folder, to_json, write_bytes
 from .._reading import inside, read_regular
 from .errors import CheckpointError, CorruptCheckpoint, PickleRefused
-from .run_files import FORMAT, checkpoint_folders, read_description, remove_folder
+from .run_files import FORMAT, checkpoint_folders, how_to_go_on, read_description, remove_folder
 
 DESCRIPTION = "checkpoint.json"
 _PICKLE_SUFFIXES = {".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin", ".joblib"}
@@ -53,15 +54,14 @@ def save_checkpoint(root: Path, step: int, tensors: Tensors, description: Mappin
     Returns:
         The folder of the checkpoint.
     """
-    final = root / f"step-{step:08d}"
-    temporary = root / f".{final.name}.{os.getpid()}.tmp"
+    final = root / _name(step)
+    temporary = hidden_beside(final)
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(temporary, ignore_errors=True)
+        refuse_link(root).mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
         files = {f"{name}.safetensors": _write_tensors(temporary, name, content) for name, content in tensors.items()}
         head = {"format": FORMAT, "step": step, "files": files}
-        write_bytes(temporary / DESCRIPTION, to_json({**head, **description}))
+        write_bytes(temporary / DESCRIPTION, to_json(sealed({**head, **description})))
         sync_folder(temporary)
         if final.exists():  # a damaged one of the same step
             remove_folder(final)
@@ -75,6 +75,7 @@ def save_checkpoint(root: Path, step: int, tensors: Tensors, description: Mappin
         kept = f"the last good one is {good}" if good else "there is none before it"
         raise CheckpointError(
             f"the checkpoint of step {step} could not be written to {root}: {error.strerror or error}; {kept}"
+            f"{how_to_go_on(error)}"
         ) from error
     return final
 
@@ -84,15 +85,16 @@ def latest_checkpoint(root: Path) -> Checkpoint | None:
 
     A damaged checkpoint is skipped with a warning. One that contains a pickle or has another format is refused.
     """
-    reasons = []
-    for folder in checkpoint_folders(root):
+    damaged: dict[Path, str] = {}
+    while folders := [folder for folder in checkpoint_folders(root) if folder not in damaged]:
         try:
-            return load_checkpoint(folder)
+            return load_checkpoint(folders[0])
         except CorruptCheckpoint as error:
-            reasons.append(str(error))
-            warnings.warn(f"{error}; falling back to the previous checkpoint", stacklevel=2)
-    if reasons:
-        raise CorruptCheckpoint(f"no checkpoint in {root} can be used: {'; '.join(reasons)}")
+            if os.path.lexists(folders[0]):  # else the run that trains here has removed it, after writing a newer one
+                damaged[folders[0]] = str(error)
+                warnings.warn(f"{error}; falling back to the previous checkpoint", stacklevel=2)
+    if damaged:
+        raise CorruptCheckpoint(f"no checkpoint in {root} can be used: {'; '.join(damaged.values())}")
     return None
 
 
@@ -106,9 +108,15 @@ def load_checkpoint(folder: Path) -> Checkpoint:
             Path(name).stem: _read_tensors(inside(folder, name), int(stamp["bytes"]), int(stamp["crc32"]))
             for name, stamp in files.items()
         }
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptCheckpoint(f"{folder / DESCRIPTION} is damaged: {error!r}") from error
+    if folder.name != _name(step):
+        raise CorruptCheckpoint(f"{folder} is damaged: its description is that of step {step}")
     return Checkpoint(folder, step, tensors, description)
+
+
+def _name(step: int) -> str:
+    return f"step-{step:08d}"
 
 
 def _write_tensors(folder: Path, name: str, tensors: Mapping[str, Tensor]) -> dict[str, int]:
@@ -140,12 +148,17 @@ def _read_tensors(file: Path, size: int, checksum: int) -> dict[str, Tensor]:
 
 
 def _refuse_pickles(folder: Path) -> None:
-    for file in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if not file.is_file():
-            continue
-        with open(file, "rb") as stream:
-            head = stream.read(4)
+    try:
+        heads = {file: _head(file) for file in sorted(folder.iterdir()) if file.is_file()}
+    except OSError as error:
+        raise CorruptCheckpoint(f"{folder} cannot be read: {error.strerror or error}") from error
+    for file, head in heads.items():
         if file.suffix.lower() in _PICKLE_SUFFIXES or head.startswith(_PICKLE_HEADS):
             raise PickleRefused(
                 f"{file} is a pickle, which can run any code when it is read; a checkpoint holds only safetensors"
             )
+
+
+def _head(file: Path) -> bytes:
+    with open(file, "rb") as stream:
+        return stream.read(4)

@@ -1,16 +1,15 @@
 """Export to ONNX, verified with onnxruntime."""
 
 import copy
-import os
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from .._outputs import write_output
 from .errors import ExportError
 
 TOLERANCE = 1e-4
@@ -56,25 +55,20 @@ def export_onnx(
         raise ValueError(f"file {file} is a folder")
     module = copy.deepcopy(module).cpu().float().eval()
     shape = (spec.channels, spec.size, spec.size)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    content = _to_onnx(module, shape, metadata or {})
+    difference = max(_difference(module, shape, content, rows) for rows in _BATCHES)
+    if not difference <= TOLERANCE:
+        raise ExportError(
+            f"{file} was not written: onnxruntime differs from PyTorch by {difference:.2g}, more than {TOLERANCE:g}"
+        )
     try:
-        _write(module, shape, temporary, metadata or {})
-        difference = max(_difference(module, shape, temporary, rows) for rows in _BATCHES)
-        if not difference <= TOLERANCE:
-            raise ExportError(
-                f"{file} was not written: onnxruntime differs from PyTorch by {difference:.2g}, more than {TOLERANCE:g}"
-            )
-        _sync(temporary)
-        os.replace(temporary, file)
+        write_output(file, content)
     except OSError as error:
         raise ExportError(f"{file} could not be written: {error.strerror or error}") from error
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
     return difference
 
 
-def _write(module: nn.Module, shape: tuple[int, ...], file: Path, metadata: Mapping[str, str]) -> None:
+def _to_onnx(module: nn.Module, shape: tuple[int, ...], metadata: Mapping[str, str]) -> bytes:
     size = sum(tensor.numel() * tensor.element_size() for tensor in module.state_dict().values())
     if size > _LARGEST:
         raise ExportError(f"the model has {size / 2**30:.1f} GiB of weights, but an ONNX file holds at most 2")
@@ -91,29 +85,23 @@ def _write(module: nn.Module, shape: tuple[int, ...], file: Path, metadata: Mapp
                 verbose=False,
             )
             program.model.metadata_props.update(metadata)
-            program.save(file, external_data=False)
-    except OSError:
-        raise
+            content: bytes = program.model_proto.SerializeToString()
     except Exception as error:  # anything the exporter may meet in a user's network
         reason = " ".join(str(error).split())[:300]
         raise ExportError(f"the model cannot be exported to ONNX: {reason}") from error
+    return content
 
 
-def _difference(module: nn.Module, shape: tuple[int, ...], file: Path, rows: int) -> float:
+def _difference(module: nn.Module, shape: tuple[int, ...], content: bytes, rows: int) -> float:
     """Run both on random images and return the largest difference of a logit."""
     import onnxruntime  # type: ignore[import-untyped]
 
     images = torch.randn(rows, *shape, generator=torch.Generator().manual_seed(rows))
     with torch.inference_mode():
         expected: Tensor = module(images)
-    session = onnxruntime.InferenceSession(file.read_bytes(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     (logits,) = session.run(["logits"], {"images": images.numpy()})
     logits = torch.as_tensor(logits)
     if logits.shape != expected.shape:
         raise ExportError(f"onnxruntime returns logits of shape {tuple(logits.shape)}, PyTorch {tuple(expected.shape)}")
     return float((logits - expected).abs().max() / expected.abs().max().clamp(min=1.0))
-
-
-def _sync(file: Path) -> None:
-    with open(file, "rb+") as stream:
-        os.fsync(stream.fileno())

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from lightning_fabric.loggers.logger import Logger
 from lightning_fabric.loggers.tensorboard import TensorBoardLogger
 
-from .._files import write_atomically
+from .._files import no_follow, refuse_link, write_atomically
 from .._reading import read_text
 
 
@@ -54,7 +54,9 @@ class CSVLog(Logger):
             self._columns += new
             self._rewrite(read_csv_log(self.file))
         if self._stream is None:
-            self._stream = open(self.file, "a", encoding="utf-8", newline="")  # noqa: SIM115 - closed in finalize
+            self._stream = open(  # noqa: SIM115 - closed in finalize
+                self.file, "a", encoding="utf-8", newline="", opener=no_follow
+            )
         line = io.StringIO()
         csv.DictWriter(line, self._columns, lineterminator="\n").writerow(metrics)
         self._stream.write(line.getvalue())
@@ -154,6 +156,8 @@ class WandbLog(_Remote):
 
     def __init__(self, run_dir: Path | None, start: int) -> None:  # noqa: ARG002 - it tracks its own steps
         super().__init__(_require("wandb"), run_dir)
+        if run_dir is not None:
+            refuse_link(run_dir / "wandb")
         kept = {} if run_dir is None else {"name": run_dir.name, "dir": str(run_dir), "id": _identifier(run_dir)}
         self._run = self.library.init(project="sohot", resume="allow", **kept)
 
@@ -193,6 +197,7 @@ def _tensorboard(run_dir: Path | None, start: int) -> Logger:
     _require("tensorboard")
     if run_dir is None:
         raise ValueError("loggers: 'tensorboard' writes files, so it needs a run_dir")
+    refuse_link(run_dir / "tensorboard")
     return TensorBoardLogger(run_dir, name="tensorboard", version="", purge_step=start + 1 if start else None)
 
 

@@ -13,6 +13,7 @@ from .checkpoint import Checkpoint
 from .errors import CheckpointError, Diverged, Interrupted, RankLost
 from .logs import make_loggers
 from .ranks import lost_connection
+from .run_files import how_to_go_on
 from .run_folder import RunFolder
 from .trainer import Record, Trainer
 
@@ -163,7 +164,7 @@ class Loop:
 
 
 def _no_logs(error: OSError, folder: RunFolder | None) -> CheckpointError:
-    where = f"; {folder.last_good()}" if folder else ""
+    where = f"; {folder.last_good()}{how_to_go_on(error)}" if folder else ""
     return CheckpointError(f"the logs cannot be written: {error.strerror or error}{where}")
 
 

@@ -7,25 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .._files import hidden_beside, is_full, is_intact
 from .._reading import read_json
 from .errors import CorruptCheckpoint, OtherVersion
 
 
 def remove_folder(folder: Path) -> None:
     """Remove a folder atomically, so that its name never refers to half of it."""
-    doomed = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    doomed = hidden_beside(folder, "old")
     os.replace(folder, doomed)
     shutil.rmtree(doomed, ignore_errors=True)
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove what a process killed while writing left in a folder."""
-    for pattern in (".*.tmp", ".*.old"):
-        for path in folder.glob(pattern):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
 
 
 FORMAT = 1
@@ -43,7 +34,7 @@ def checkpoint_folders(root: Path) -> list[Path]:
 
 
 def read_description(file: Path) -> dict[str, Any]:
-    """Read the JSON file of a checkpoint or a run and check its format."""
+    """Read the JSON file of a checkpoint or a run, and check that it is intact and of our format."""
     try:
         description = read_json(file)
     except FileNotFoundError as error:
@@ -52,13 +43,21 @@ def read_description(file: Path) -> dict[str, Any]:
         raise CorruptCheckpoint(f"{file} cannot be read: {error}") from error
     if not isinstance(description, dict) or "format" not in description:
         raise CorruptCheckpoint(f"{file} is damaged: it does not state its format")
+    if not is_intact(description):
+        raise CorruptCheckpoint(f"{file} is damaged: its content differs from its checksum")
     if description["format"] != FORMAT:
-        version = description.get("versions", {}).get("sohot", "unknown")
+        versions = description.get("versions")
+        version = versions.get("sohot", "unknown") if isinstance(versions, dict) else "unknown"
         raise OtherVersion(
             f"{file.parent} was written by sohot {version} in format {description['format']}, "
             f"this version reads format {FORMAT}: use that version, or start a new run in another folder"
         )
     return description
+
+
+def how_to_go_on(error: OSError) -> str:
+    """Say what to do about an error of writing, if we know; to be appended to a sentence."""
+    return "; free some space and resume" if is_full(error) else ""
 
 
 def differences(before: Any, now: Any, name: str) -> Iterator[str]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from .._files import lock_folder, write_json
+from .._files import lock_folder, refuse_link, remove_leftovers, sealed, write_json
 from .checkpoint import Checkpoint, Tensors, latest_checkpoint, save_checkpoint
 from .errors import ChangedRun, CheckpointError
-from .run_files import FORMAT, checkpoint_folders, differences, read_description, remove_leftovers
+from .run_files import FORMAT, checkpoint_folders, differences, read_description
 
 _COMPARED = ("settings", "data", "model", "config")
 
@@ -45,10 +45,10 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = lock_folder(self.path)
-            for folder in (self.path, self.checkpoints):
+            for folder in (self.path, refuse_link(self.checkpoints)):
                 remove_leftovers(folder)
             if not file.exists() and not checkpoint_folders(self.checkpoints):
-                write_json(file, {"format": FORMAT, "versions": versions(), **self._identity})
+                write_json(file, sealed({"format": FORMAT, "versions": versions(), **self._identity}))
                 return None
         except FileExistsError as error:
             raise ValueError(f"run_dir {self.path} is a file, not a folder") from error

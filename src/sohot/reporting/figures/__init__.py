@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..._files import write_json
+from ..._files import refuse_link, write_json
 from ...data.labelled import Progress
 from ...experiments.result import Attempt
 from ..published import published
@@ -60,7 +60,7 @@ def write_figures(records: Iterable[Attempt], grid: "Grid", out: Path, progress:
     for number, (name, draw) in enumerate(named, start=1):
         figure = draw()
         if figure is not None:
-            files += save_figure(figure, out / "figures", name)
+            files += save_figure(figure, refuse_link(out / "figures"), name)
         if progress is not None:
             progress(STAGE, number, len(named))
     _replace_written(out / "figures", [file.name for file in files])

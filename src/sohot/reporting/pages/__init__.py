@@ -13,6 +13,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ..._files import write_atomically
+from ..._outputs import write_output
 from ...data.labelled import Progress
 from ...functional.plain_checks import check_count
 from .blocks import Page
@@ -66,7 +67,11 @@ def write_report(
     if not file.parent.is_dir():
         raise FileNotFoundError(f"the folder of {file} does not exist")
     drawn = None if figures is None else _figure_folder(folder, Path(figures), images)
-    write_atomically(file, render(_page(folder, images, progress, drawn, trust)).encode())
+    content = render(_page(folder, images, progress, drawn, trust)).encode()
+    if out is None:
+        write_atomically(file, content)
+    else:
+        write_output(file, content)
     return file
 
 

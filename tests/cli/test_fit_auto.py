@@ -30,14 +30,22 @@ def test_people_see_the_scores_and_the_reason(sohot, chosen):
     reason = json.loads((run / "report.json").read_text())["selection"]["reason"]
     assert "held-out target images over 2 folds" in reason
     assert ended.err.count("3 classes") == 1
-    assert f"chosen: {reason}" in ended.err
     assert f"chosen by held-out target images: {reason}" in ended.out
-    for words in ("standard error", "choosing a method: so, fold 2 of 2", *AUTO_CANDIDATES):
+    assert (ended.out + ended.err).count(reason) == 1
+    number = 2 * list(AUTO_CANDIDATES).index("so") + 2
+    counted = f"[{number}/{2 * len(AUTO_CANDIDATES)}] choosing a method: so, fold 2 of 2, about 0:0"
+    for words in ("standard error", counted, f"choosing a method: {2 * len(AUTO_CANDIDATES)} done", *AUTO_CANDIDATES):
         assert words in ended.err
     assert reason in " ".join(sohot("info", run).out.split())
     page = write_report(run).read_text(encoding="utf-8")
     assert "Choice of the method" in page
     assert reason.replace("&", "&amp;") in page
+
+
+def test_quiet_prints_the_result_alone(sohot, domains, tmp_path):
+    ended = fit(sohot, domains, tmp_path / "run", "--quiet")
+    assert ended.err == ""
+    assert "chosen by held-out target images" in ended.out
 
 
 def test_json_holds_the_selection_and_stands_alone(sohot, domains, tmp_path):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress, TaskID
 
 from ..experiments.cell import Cell
 from ..experiments.engines import Outcome
@@ -12,12 +12,12 @@ from ..methods.settings import FitSettings
 from ..runs.pipeline import Watcher
 from ..runs.run_data import RunData
 from ..selection.choice import Choice
-from ..training.progress import RichProgress
-from .output import Bar, errors, percent, say, say_left_out, show_scores
+from ..training.progress import RichProgress, live_line
+from .output import HOURS, Bar, errors, percent, say, say_left_out, show_scores
 
 
 class TerminalWatcher(Watcher):
-    """Reports the progress of `fit_run` on standard error; without a bar it reports only the data."""
+    """Reports the progress of `fit_run` on standard error; without a bar (--quiet) only what may be wrong."""
 
     def __init__(self, progress: Bar | None) -> None:
         self.progress = progress
@@ -26,22 +26,17 @@ class TerminalWatcher(Watcher):
 
     def note(self, sentence: str) -> None:
         """Print what a method stands for."""
-        say(sentence)
+        if self.progress is not None:
+            say(sentence)
 
     def chosen(self, choice: Choice) -> None:
-        """Show the candidates' scores on held-out images, and which one is trained."""
-        show_scores(choice)
-        say(f"chosen: {choice.reason()}")
+        """Show the candidates' scores on held-out images and which one is trained; the reason comes with the result."""
+        if self.progress is not None:
+            show_scores(choice)
 
     def data(self, data: RunData) -> None:
-        """Print what was found, each line once; never suppressed, as a wrong folder shows up here first."""
-        parts = {"source": data.source, "target": data.target, "test": data.test}
-        sentences = [f"{len(data.classes)} classes"]
-        for name, images in parts.items():
-            if images is not None:
-                least, most = min(images.counts()), max(images.counts())
-                each = f"{least}" if least == most else f"{least} to {most}"
-                sentences.append(f"{name}: {len(images)} images, {each} per class, from {images.origin}")
+        """Print what was found, each line once."""
+        sentences = [] if self.progress is None else list(_found(data))
         sentences += [f"note: {note}" for note in data.notes]
         for sentence in sentences:
             if sentence not in self._said:
@@ -60,7 +55,13 @@ class TerminalWatcher(Watcher):
             yield progress
 
 
-_HOUR = 3600.0
+def _found(data: RunData) -> Iterator[str]:
+    yield f"{len(data.classes)} classes"
+    for name, images in {"source": data.source, "target": data.target, "test": data.test}.items():
+        if images is not None:
+            least, most = min(images.counts()), max(images.counts())
+            each = f"{least}" if least == most else f"{least} to {most}"
+            yield f"{name}: {len(images)} images, {each} per class, from {images.origin}"
 
 
 class TerminalGridWatcher(GridWatcher):
@@ -108,19 +109,11 @@ class TerminalGridWatcher(GridWatcher):
         if not self._console.is_terminal:
             return
         if self._bar is None:
-            columns = (
-                TextColumn("cells"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[running]} running, {task.fields[failed]} failed"),
-                TimeRemainingColumn(),
-            )
-            self._bar = Progress(*columns, console=self._console, transient=True, speed_estimate_period=10 * _HOUR)
-            self._task = self._bar.add_task("cells", total=self._total, running=0, failed=0)
+            self._bar = live_line(self._console, transient=True, average_over=HOURS)
+            self._task = self._bar.add_task("cells", total=self._total, completed=self._done + self._failed)
             self._bar.start()
-        self._bar.update(
-            self._task, completed=self._done + self._failed, running=self._running, failed=self._failed, refresh=True
-        )
+        state = f"cells: {self._running} running, {self._failed} failed"
+        self._bar.update(self._task, completed=self._done + self._failed, description=state, refresh=True)
 
     def close(self) -> None:
         """Restore the terminal."""

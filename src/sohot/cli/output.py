@@ -2,21 +2,26 @@
 
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from .._outputs import STDOUT
 from ..data.names import visible
 from ..selection.choice import Choice
+from ..training.progress import live_line
 from .console import Console
 
 MOST_LISTED = 20
+HOURS = 36000.0
+"""The time that the speed of a bar is averaged over: its parts may take long."""
 
 
 def errors() -> Console:
@@ -29,38 +34,55 @@ def say(sentence: str) -> None:
     errors().print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
-class Bar:
-    """Shows stages one after another; without a terminal it prints one line when a stage is done.
+_NOW_AND_THEN = 10.0
+"""Seconds between lines about a long stage where there is no terminal."""
 
-    Call it with the stage, the number done, and the total.
+
+class Bar:
+    """Shows stages one after another; without a terminal it prints a line now and then, and when a stage is done.
+
+    Call it with the stage, the number done, and the total. What follows a colon in the stage is a detail that may
+    change: the bar stays the same, and without a terminal each finished detail has its line.
     """
 
     def __init__(self) -> None:
         self.console = errors()
         self._progress: Progress | None = None
         self._stage, self._task = "", TaskID(0)
+        self._began = self._told_at = 0.0
+        self._before = self._told = 0
 
     def __call__(self, stage: str, done: int, of: int) -> None:
         """Show how far a stage has come."""
-        if self.console.is_terminal:
-            self._show(stage, done, of)
+        name, _, detail = stage.partition(": ")
+        if name != self._stage:
+            self._begin(name, done, of)
+        if self._progress is not None:
+            self._progress.update(self._task, completed=done, total=of, description=stage)
+        elif done < of and (time.monotonic() - self._told_at > _NOW_AND_THEN or (detail and done > self._told)):
+            self._tell(stage, done, of)
         if done >= of:
             self.close()
-            say(f"{stage}: {of} done")
+            say(f"{name}: {of} done")
 
-    def _show(self, stage: str, done: int, of: int) -> None:
-        if stage != self._stage:
-            self.close()
-        if self._progress is None:
-            columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-            self._progress = Progress(*columns, console=self.console, transient=True)
-            self._task = self._progress.add_task(stage, total=of)
+    def _begin(self, name: str, done: int, of: int) -> None:
+        self.close()
+        self._stage, self._before, self._told = name, done, done
+        self._began = self._told_at = time.monotonic()
+        if self.console.is_terminal:
+            self._progress = live_line(self.console, transient=True, average_over=HOURS)
+            self._task = self._progress.add_task(name, total=of, completed=done)
             self._progress.start()
-            self._stage = stage
-        self._progress.update(self._task, completed=done, total=of)
+
+    def _tell(self, stage: str, done: int, of: int) -> None:
+        self._told, self._told_at = done, time.monotonic()
+        new = done - self._before
+        left = (self._told_at - self._began) / new * (of - done) if new else None
+        say(f"[{done}/{of}] {stage}" + ("" if left is None else f", about {timedelta(seconds=round(left))} left"))
 
     def close(self) -> None:
         """Restore the terminal."""
+        self._stage = ""
         if self._progress is not None:
             self._progress.stop()
             self._progress = None

@@ -5,7 +5,6 @@ Test images play no part: those of --target-test are not even read before the ch
 
 from collections.abc import Collection
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,8 @@ from .config import RESULT_OPTIONS, RunConfig
 from .run_data import RunData, digest_names
 from .train_and_test import train_fold
 from .trunk_store import TrunkStore
+
+STAGE = "choosing a method"
 
 
 def require_one_device(config: RunConfig) -> None:
@@ -59,7 +60,7 @@ def select(
         given: Names of the options that override the candidates' own; None for those that differ from the defaults.
         data: The images that train, of both domains.
         store: Keeps the trunk's outputs, also for the training that follows.
-        progress: Receives each training's steps.
+        progress: Receives the number of finished trainings, and the steps of the current one as a detail.
 
     Returns:
         The configuration of the chosen candidate, and the scores of all.
@@ -84,11 +85,16 @@ def select(
         known = kept.score(name, number)
         if known is not None:
             return known
-        stage = f"choosing a method: {name}, fold {number + 1} of {len(folds)}, steps"
-        told = None if progress is None else partial(progress, stage)
-        found = train_fold(configs[name], data, folds[number], store, told)
+        training = f"{name}, fold {number + 1} of {len(folds)}"
+        on_step = None if progress is None else (lambda step, of: show(f"{training}, step {step} of {of}"))
+        found = train_fold(configs[name], data, folds[number], store, on_step)
         kept.add(name, number, found)
+        show(training)
         return found
+
+    def show(training: str) -> None:
+        if progress is not None:
+            progress(f"{STAGE}: {training}", len(kept), len(configs) * len(folds))
 
     with holding_folder(out):
         kept = SelectionFile(out, identity, asked_options(config, given), resume=config.resume)

@@ -5,8 +5,35 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # training without a terminal does not need rich
     from rich.console import Console
+    from rich.progress import Progress
 
 _PARTS = ("cross_entropy", "head_penalty", "means", "weight_penalty")
+
+
+def live_line(console: "Console", *, transient: bool = False, average_over: float = 30.0) -> "Progress":
+    """Make a line with a bar, numbers, times and a description, which is cut where the terminal ends.
+
+    Args:
+        console: Where to show it.
+        transient: Whether it disappears at the end.
+        average_over: The time left follows from the speed in this many last seconds.
+    """
+    from rich import progress
+    from rich.table import Column
+
+    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    return progress.Progress(
+        progress.BarColumn(bar_width=20),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.description}", markup=False, table_column=rest),
+        console=console,
+        transient=transient,
+        expand=True,
+        speed_estimate_period=average_over,
+    )
 
 
 class RichProgress:
@@ -29,26 +56,10 @@ class RichProgress:
 
     def __init__(self, steps: int, console: "Console | None" = None) -> None:
         from rich import console as consoles
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
 
         self.steps = steps
         self.console = consoles.Console(stderr=True) if console is None else console
-        self._progress = Progress(
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.description}"),
-            console=self.console,
-        )
+        self._progress = live_line(self.console)
         self._task = self._progress.add_task("", total=steps)
         self._next_line = 1
 

@@ -215,6 +215,17 @@ def test_features_are_drawn_before_and_after(tmp_path: Path) -> None:
     assert all(f"class {c}" in texts(figure) for c in range(3))
 
 
+def test_target_rows_that_train_are_marked() -> None:
+    stage = replace(domain_features(), trained=torch.arange(18) % 6 < 2)
+    figure = point_figure({"after": stage})
+    named = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert named == ["source", "target, unseen", "target, trained on"]
+    assert [len(stars.get_offsets()) for stars in figure.axes[0].collections] == [6]
+    assert [len(stars.get_offsets()) for stars in figure.axes[1].collections] == [2, 2, 2]
+    assert [len(stars.get_offsets()) for stars in ellipse_figure({"after": stage}).axes[0].collections] == [2, 2, 2]
+    assert "stars" not in texts(ellipse_figure({"after": domain_features()}))
+
+
 def test_of_many_classes_ten_are_shown_and_small_ones_are_no_trouble() -> None:
     many = domain_features(classes=14, rows=4)
     assert len(ellipse_figure({"all": many}).axes[0].get_legend().get_texts()) == 10
@@ -236,6 +247,8 @@ def test_bad_features_are_named() -> None:
         replace(good, classes=["a", "b"], source_labels=good.source_labels.clamp(max=1))
     with pytest.raises(ValueError, match="source and target must have the same number of features"):
         replace(good, target=good.target[:, :2])
+    with pytest.raises(ValueError, match="trained must have one entry for each row of target"):
+        replace(good, trained=torch.ones(2, dtype=torch.bool))
 
 
 def test_steps_at_which_training_had_no_finite_loss_are_left_out() -> None:

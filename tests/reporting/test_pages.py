@@ -223,7 +223,7 @@ def test_labelled_shots_are_marked_and_legends_have_the_order_of_the_classes(run
         figure = plotted(run_report, title)
         keys = [trace["name"] for trace in figure["data"] if trace["showlegend"]]
         classes = [label(short(name)) for name in sorted(CLASSES)]
-        assert keys == [*classes, "source, trains", "target, unseen", "target, trains"]
+        assert keys == [*classes, "source, trained on", "target, trained on", "target, unseen"]
         stars = [trace for trace in figure["data"] if trace["marker"].get("symbol") == "star" and trace["x"] != [None]]
         assert [len(trace["x"]) for trace in stars] == [2, 2, 2]  # the shots
         circles = [trace for trace in figure["data"] if trace["marker"].get("symbol") == "circle-open"]

@@ -11,6 +11,7 @@ import pytest
 from made_up_results import EVIL_CLASS, EVIL_ERROR, EVIL_FILE, make_experiment, make_run
 from PIL import Image
 
+from sohot.demo import run_demo
 from sohot.reporting.pages import write_report
 
 FLAGS = (
@@ -50,7 +51,10 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     experiment = make_experiment(root / "experiment", published="office-alexnet", figures=("curves",))
     (experiment / "figures").mkdir(exist_ok=True)
     Image.new("RGB", (40, 30), "white").save(experiment / "figures" / "curves-A-W.png")
-    return {"run": write_report(make_run(root)), "experiment": write_report(experiment)}
+    demo = root / "demo"
+    run_demo(demo, splits=2, steps=1, methods=["s+t", "so+to+fo+zeta"])
+    reports = {"run": make_run(root), "experiment": experiment, "demo": demo}
+    return {name: write_report(folder) for name, folder in reports.items()}
 
 
 @dataclass
@@ -113,7 +117,7 @@ def values(texts: list[str]) -> list[float]:
     """Read the numbers of a column, and check that what is missing stands last."""
     missing = [text == "–" for text in texts]
     assert missing == sorted(missing)
-    return [float(text.split(" ")[0].replace("−", "-")) for text in texts if text != "–"]
+    return [float(text.split()[0].replace("−", "-")) for text in texts if text != "–"]
 
 
 def test_tables_sort_by_click_and_by_key(load: Any) -> None:
@@ -161,7 +165,30 @@ def test_plots_answer_to_the_mouse(load: Any, name: str, title: str, words: str)
     assert words in label.first.text_content()
 
 
-@pytest.mark.parametrize("name", ["run", "experiment"])
+def test_a_phone_shows_every_name_of_the_matrix_and_whole_tables(load: Any) -> None:
+    page = load("run", PHONE).page
+    box = page.locator(".plot-box", has_text="Which classes are confused").first
+    assert box.locator(".xtick text").count() == box.locator(".ytick text").count() == 3
+    edge = box.locator(".plot").bounding_box()
+    for tick in box.locator(".xtick text").all():
+        place = tick.bounding_box()
+        assert edge["x"] <= place["x"] + 1
+        assert place["x"] + place["width"] <= edge["x"] + edge["width"] + 1
+    cut = "[...document.querySelectorAll('.table-box')].filter(one => one.scrollHeight > one.clientHeight + 1).length"
+    assert page.evaluate(cut) == 0
+    page = load("demo", PHONE).page
+    assert page.evaluate(cut) == 0
+    over = "(box => box.scrollWidth - box.clientWidth)(document.querySelector('.table-box'))"
+    assert page.evaluate(over) == 0
+
+
+def test_a_confusion_matrix_and_figures_are_no_wider_than_they_need(load: Any) -> None:
+    page = load("run").page
+    assert page.locator(".plot-box", has_text="Which classes are confused").first.bounding_box()["width"] <= 430
+    assert load("experiment").page.locator(".wide img").first.bounding_box()["width"] <= 40
+
+
+@pytest.mark.parametrize("name", ["run", "experiment", "demo"])
 def test_a_phone_scrolls_down_alone(load: Any, name: str) -> None:
     page = load(name, PHONE).page
     assert page.evaluate("document.documentElement.scrollWidth") <= 375

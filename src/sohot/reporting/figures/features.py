@@ -147,7 +147,7 @@ def ellipse_figure(stages: Mapping[str, DomainFeatures]) -> "Figure":
     _class_legend(panels[-1], next(iter(stages.values())), shown)
     figure.supxlabel(
         "features projected onto two principal axes · solid: source · dashed: target · one standard deviation"
-        + (" · stars: target images that train" if any(stage.shots.any() for stage in stages.values()) else ""),
+        + (" · stars: target, trained on" if any(stage.shots.any() for stage in stages.values()) else ""),
         fontsize=9,
     )
     return figure
@@ -162,7 +162,7 @@ def _by_domain(axes: "Axes", source: Tensor, target: Tensor, shots: Tensor) -> N
         axes.plot(
             *points.T.numpy(), linestyle="", color=style[0], marker=style[1], markersize=3.5, alpha=0.6, label=label
         )
-    _draw_shots(axes, target[shots], OKABE_ITO[1], "target, trains")
+    _draw_shots(axes, target[shots], OKABE_ITO[1], "target, trained on")
 
 
 def _by_class(axes: "Axes", source: Tensor, target: Tensor, stage: DomainFeatures, shown: Sequence[int]) -> None:
@@ -185,7 +185,7 @@ def _by_class(axes: "Axes", source: Tensor, target: Tensor, stage: DomainFeature
             )
     for number, c in enumerate(shown):
         _draw_shots(axes, target[shots & (stage.target_labels == c)], _colour(number))
-    stars = " · stars: target that trains" if shots.any() else ""
+    stars = " · stars: target, trained on" if shots.any() else ""
     axes.set_xlabel(f"hollow: source · filled: target{stars}", fontsize=8)
 
 

@@ -33,14 +33,17 @@ def project(features: Tensor, how: str = "pca", seed: int = 0) -> Plane:
         >>> plane.shape, round(float(np.linalg.norm(plane[1] - plane[0])), 3)
         ((2, 2), 5.0)
     """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     check_features(features, "features")
     check_finite(features, "features")
     check_choice(how, METHODS, "how")
     rows = features.detach().cpu().double().numpy()
     rows = rows - rows.mean(0)
-    if how == "pca" or len(rows) < _FEWEST_FOR_TSNE or not rows.any():
-        return _main_directions(rows, 2)
-    return _tsne(_main_directions(rows, min(_FIRST_COMPONENTS, rows.shape[1])), seed)
+    with threadpool_limits(1):  # the work is small: beside other work, several threads take ten times as long
+        if how == "pca" or len(rows) < _FEWEST_FOR_TSNE or not rows.any():
+            return _main_directions(rows, 2)
+        return _tsne(_main_directions(rows, min(_FIRST_COMPONENTS, rows.shape[1])), seed)
 
 
 def _main_directions(centred: NDArray[np.float64], wanted: int) -> Plane:
@@ -55,12 +58,10 @@ def _main_directions(centred: NDArray[np.float64], wanted: int) -> Plane:
 
 def _tsne(rows: Plane, seed: int) -> Plane:
     from sklearn.manifold import TSNE  # type: ignore[import-untyped]
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     start = np.zeros((len(rows), 2), dtype=np.float32)
     start[:, : min(2, rows.shape[1])] = rows[:, :2]
     start *= 1e-4 / max(float(start.std(axis=0).max()), 1e-12)  # as small as scikit-learn's own start
     perplexity = min(30.0, (len(rows) - 1) / 3)
-    with threadpool_limits(1):  # its loops are short: beside other work, several threads take ten times as long
-        found: Plane = TSNE(2, perplexity=perplexity, init=start, random_state=seed).fit_transform(rows)
+    found: Plane = TSNE(2, perplexity=perplexity, init=start, random_state=seed).fit_transform(rows)
     return found

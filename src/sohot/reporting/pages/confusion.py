@@ -20,15 +20,16 @@ def class_sections(accuracy: Evaluation) -> list[Section]:
         precision, f1 = (row[place] / of if of else None for of in (taken, (taken + sum(row)) / 2))
         shares = [number(None if one is None else 100 * one) for one in (share, precision, f1)]
         interval = _interval(accuracy.per_class_interval95[name])
-        rows.append([name, shares[0], interval, *shares[1:], number(sum(row), 0), _mistaken(row, place, names)])
-    columns = ["class", "accuracy %", "95 % interval", "precision %", "F1 %", "images", "most often taken for"]
-    table = Table("Accuracy, precision and F1 of each class", columns, rows)
+        rows.append([name, shares[0], interval, *shares[1:], _mistaken(row, place, names)])
+    columns = ["class", "accuracy %", "95 % interval", "precision %", "F1 %", "taken for"]
+    caption = "Accuracy with its interval, precision and F1 of each class, and what it is most often taken for"
+    table = Table(caption, columns, rows)
     plot = confusion_plot(confusion, names, "Which classes are confused")
     return [Section("Accuracy by class", [table]), Section("Mistakes", [plot])]
 
 
 def _interval(ends: tuple[float, float] | None) -> Number:
-    return number(None) if ends is None else Number(f"{100 * ends[0]:.1f}–{100 * ends[1]:.1f}", ends[0])
+    return number(None) if ends is None else Number(f"{100 * ends[0]:.0f}–{100 * ends[1]:.0f}", ends[0])
 
 
 def _mistaken(row: Sequence[int], own: int, names: Sequence[str]) -> str:
@@ -36,7 +37,7 @@ def _mistaken(row: Sequence[int], own: int, names: Sequence[str]) -> str:
     if not others:
         return ""
     taken, place = max(others)
-    return f"{names[place]} ({taken})"
+    return f"{names[place]} ({taken:,})"
 
 
 def confusion_plot(confusion: Confusion, names: Sequence[str], title: str) -> Plot:

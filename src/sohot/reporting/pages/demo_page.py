@@ -15,9 +15,11 @@ from .blocks import (
     Fact,
     Gallery,
     Listing,
+    Number,
     Page,
     Pairs,
     Plot,
+    Points,
     Section,
     Side,
     Table,
@@ -25,7 +27,7 @@ from .blocks import (
     embed_figures,
     number,
 )
-from .words import count, differences_in_words, method_in_words, pairs_of
+from .words import count, differences_in_words, method_in_words, pairs_of, points
 
 _CAPTIONS = {
     "samples.png": "Digits of both domains: some of the printed ones and all labelled handwritten ones",
@@ -43,7 +45,7 @@ def demo_page(folder: Path) -> Page:
     methods, settings = demo.result.methods, demo.settings
     differences = {name: _difference(name, methods) for name in methods if name != BASELINE}
     sections = [
-        Section("Accuracy", [_table(methods, differences), _dots(methods)]),
+        Section("Accuracy", [_table(methods, differences), _explanations(methods), _dots(methods)]),
         *_picture_sections(folder, demo.result.pictures),
         *_curve_sections(demo.first_split),
         Section("Configuration", [Pairs(pairs_of({**asdict(settings), **demo.versions}))]),
@@ -87,14 +89,23 @@ def _table(methods: Methods, differences: Differences) -> Table:
     rows: list[list[Entry]] = []
     for name, values in methods.items():
         one = differences.get(name)
-        ends = [None, None] if one is None else [one.low, one.high]
         gain = number(None if one is None else one.mean, sign=True)
-        entries = [number(values.mean), number(values.std), gain, *(number(end, sign=True) for end in ends)]
-        rows.append([name, *entries, method_in_words(name)])
-    columns = ["method", "accuracy %", "± std", f"against {BASELINE}", "from", "to", "what it does"]
+        rows.append([name, number(values.mean), number(values.std), gain, _interval(one)])
+    columns = ["method", "accuracy %", "± std", f"against {BASELINE}", "95 % interval"]
     caption = f"Mean over the splits, and the paired difference from {BASELINE} with its 95 % interval, in points"
     marked = frozenset(place for place, name in enumerate(methods) if name == BASELINE)
     return Table(caption, columns, rows, marked)
+
+
+def _explanations(methods: Methods) -> Points:
+    """Say what each method does, below the table, which has no room for it on a phone."""
+    return Points([f"{name}: {method_in_words(name)}" for name in methods], shown=len(methods))
+
+
+def _interval(one: PairedDifference | None) -> Number:
+    if one is None or one.low is None or one.high is None:
+        return number(None)
+    return Number(f"{points(one.low)} to\N{NO-BREAK SPACE}{points(one.high)}", one.low)
 
 
 def _dots(methods: Methods) -> Plot:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .experiment_page import Experiment
 
 _MOST_LINES = 8
+_SPACE = "\N{NO-BREAK SPACE}"
 _DIFFERENCE = ("points", "from", "to", "verdict", "p (t)", "p (Wilcoxon)", "splits", "won / tied / lost")
 
 
@@ -38,8 +39,8 @@ def result_blocks(table: ResultTable) -> list[Block]:
         entries = [_accuracy(row.cells.get(shift)) for shift in shifts]
         average = [_accuracy(row.average)] if several else []
         name, origin = (row.method, "ours") if ours else (row.label, "published")
-        rows.append([name, *values, origin, backbone_label(row.backbone), *entries, *average])
-    columns = ["method", *varied, "origin", "backbone", *shifts, *(["average"] if several else [])]
+        rows.append([name, *values, *entries, *average, origin, backbone_label(row.backbone)])
+    columns = ["method", *varied, *shifts, *(["average"] if several else []), "origin", "backbone"]
     marked = frozenset(place for place, row in enumerate(table.rows) if row.method == table.baseline)
     caption = "Accuracy in % on unseen target images: mean ± standard deviation over the splits"
     blocks: list[Block] = [Table(caption, columns, rows, marked)]
@@ -57,9 +58,9 @@ def _accuracy(cell: ShiftAccuracy | AverageAccuracy | PublishedAccuracy | Publis
         return Number("–", None)
     spread, partial = "", ""
     if not isinstance(cell, PublishedAverage) and cell.std is not None and getattr(cell, "count", 0) != 1:
-        spread = f" ± {cell.std:.1f}"  # a single split has no spread
+        spread = f"{_SPACE}±{_SPACE}{cell.std:.1f}"  # a single split has no spread
     if isinstance(cell, (ShiftAccuracy, AverageAccuracy)) and cell.count < cell.expected:
-        partial = f" ({cell.count} of {cell.expected})"
+        partial = f" ({cell.count}{_SPACE}of{_SPACE}{cell.expected})"
     return Number(f"{cell.mean:.1f}{spread}{partial}", cell.mean)
 
 

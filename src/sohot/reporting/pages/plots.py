@@ -139,11 +139,11 @@ def dots(series: Mapping[str, Sequence[tuple[str, float, str]]], y: str) -> Figu
 
 
 PARTS = {
-    "source": ("circle-open", "source, trains"),
+    "source": ("circle-open", "source, trained on"),
+    "target": ("star", "target, trained on"),
     "test": ("x-thin", "target, unseen"),
-    "target": ("star", "target, trains"),
 }
-"""Marks of the images of a run in a plot of their features, and what they mean; the few labelled ones are on top."""
+"""Marks of the images of a run in a plot of their features, and what they mean."""
 
 
 def cloud(
@@ -152,7 +152,7 @@ def cloud(
     """Draw points in the plane: colours show classes, in the order of `names`, and marks show parts of the data."""
     shown = [part for part in PARTS if part in parts]
     data = []
-    for part in shown:
+    for part in sorted(shown, key=lambda part: part == "target"):  # the few stars lie above all others
         for place, name in enumerate(names):
             rows = [row for row in range(len(points)) if (classes[row], parts[row]) == (name, part)]
             x, y = ([round(float(points[row][axis]), 4) for row in rows] for axis in (0, 1))
@@ -179,7 +179,7 @@ def _points(x: Sequence[float | None], y: Sequence[float | None], marker: Figure
 def _mark(part: str, paint: str) -> Figure:
     symbol, _ = PARTS[part]
     if symbol == "star":
-        return {"symbol": symbol, "size": 14, "color": paint, "line": {"color": "@text", "width": 1.2}}
+        return {"symbol": symbol, "size": 12, "color": paint, "line": {"color": "@text", "width": 1.2}}
     return {"symbol": symbol, "size": 8, "color": paint, "line": {"color": paint, "width": 1.8}}
 
 

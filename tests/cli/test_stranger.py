@@ -183,3 +183,30 @@ def test_a_pipe_among_images_is_left_out(sohot, trained, tmp_path):
     assert ended.json["labelled"] == 12
     assert "not a regular file" in ended.json["unreadable"][0]["reason"]
     assert sohot("evaluate", run, images, "--json").json["accuracy"]["rows"] == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("run.json", ["versions"], []),
+        ("run.json", ["config", "network"], "x"),
+        ("run.json", ["config", "data", "classes"], 3),
+        ("report.json", ["data"], [1]),
+        ("report.json", ["data", "target"], {"a": 1}),
+        ("report.json", ["selection"], {"a": 1}),
+        ("report.json", ["accuracy", "interval95"], None),
+    ],
+)
+def test_an_edited_description_ends_in_a_sentence(sohot, run_copy, tmp_path, name, place, value):
+    content = json.loads((run_copy / name).read_text())
+    inner = content
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    content.pop("sha256", None)
+    (run_copy / name).write_text(json.dumps(content))
+    for command in (("info", run_copy), ("report", run_copy, "--images", 0, "--out", tmp_path / "page.html")):
+        ended = sohot(*command)
+        assert ended.code == 2
+        assert "is damaged" in ended.last
+        assert "unexpected" not in ended.last

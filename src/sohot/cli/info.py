@@ -6,7 +6,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from ..runs.description import describe_run
+from ..runs.description import describe_run, values_of
 from .console import Console
 from .output import percent, print_json
 
@@ -20,8 +20,9 @@ def show_info(folder: Path, *, json: bool) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    for name, text in _lines(described):
-        table.add_row(name, escape(text))
+    with values_of(folder):
+        for name, text in _lines(described):
+            table.add_row(name, escape(text))
     Console().print(table)
     Console().print(f"\n{described['command']}", markup=False, highlight=False, soft_wrap=True)
 

@@ -2,7 +2,8 @@
 
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,16 @@ def stored_config(folder: Path, *, trust: bool = False) -> RunConfig:
     return RunConfig.from_values(values)
 
 
+@contextmanager
+def values_of(folder: Path) -> Iterator[None]:
+    """Report values in the files of a run that are missing or of another kind, because somebody edited them."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        found = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise ValueError(f"{folder} holds a run that is damaged or was not made by `sohot fit` ({found})") from error
+
+
 def describe_run(folder: Path) -> dict[str, Any]:
     """Collect the facts in the files of a run's folder, without loading its weights.
 
@@ -99,11 +110,15 @@ def describe_run(folder: Path) -> dict[str, Any]:
     report = read_report(folder)
     newest = next(iter(checkpoint_folders(folder / "checkpoints")), None)
     done = 0 if newest is None else int(newest.name.removeprefix("step-"))
-    try:
-        settings, steps = description["settings"], int(description["settings"]["steps"])
-        network, classes = description["config"]["network"], description["config"]["data"]["classes"]
-    except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{folder} holds a run that was not made by `sohot fit`") from None
+    with values_of(folder):
+        return _described(folder, description, report, done)
+
+
+def _described(
+    folder: Path, description: Mapping[str, Any], report: Mapping[str, Any] | None, done: int
+) -> dict[str, Any]:
+    settings, steps = description["settings"], int(description["settings"]["steps"])
+    network, classes = description["config"]["network"], description["config"]["data"]["classes"]
     finished = report is not None and done >= steps
     state = f"{done} of {steps} steps done" if done < steps else f"trained, {steps} steps, but not tested"
     return {

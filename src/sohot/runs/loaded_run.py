@@ -18,6 +18,7 @@ from ..training.errors import CheckpointError
 from ..training.export import export_onnx
 from ..training.run_files import checkpoint_folders
 from ..training.run_folder import load_run
+from .description import values_of
 from .run_model import rebuild_model
 from .trust import refuse_code
 
@@ -71,14 +72,12 @@ def open_run(folder: Path, device: torch.device | None = None, *, trust: bool = 
         raise ValueError(f"{folder} holds a run that has not written a checkpoint yet")
     checkpoint = load_run(folder)
     description = checkpoint.description
-    try:
+    with values_of(folder):
         network, classes = description["config"]["network"], tuple(description["config"]["data"]["classes"])
         steps = int(description["settings"]["steps"])
-    except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{folder} holds a run that was not made by `sohot fit`") from None
-    if not trust:
-        refuse_code(network, folder)
-    model = rebuild_model(network, len(classes))
+        if not trust:
+            refuse_code(network, folder)
+        model = rebuild_model(network, len(classes))
     try:
         model.load_state_dict(checkpoint.tensors["model"])
     except (KeyError, RuntimeError) as error:

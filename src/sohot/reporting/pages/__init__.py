@@ -98,9 +98,11 @@ def _figure_folder(folder: Path, figures: Path, images: int) -> Path:
 def _page(folder: Path, images: int, progress: Progress | None, figures: Path | None, trust: bool) -> Page:
     kind = kind_of(folder)
     if kind == "run":
+        from ...runs.description import values_of
         from .run_page import run_page
 
-        return run_page(folder, images, progress, figures, trust)
+        with values_of(folder):
+            return run_page(folder, images, progress, figures, trust)
     if kind == "demo":
         from .demo_page import demo_page
 

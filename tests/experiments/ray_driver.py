@@ -108,6 +108,7 @@ def run_grid(folder: Path) -> dict:
     closed = not ray.is_initialized()
     report = {
         "outcomes": [[one.cell.key, one.cell.method, one.result, one.error, one.seconds] for one in outcomes],
+        "lost": [one.cell.method for one in outcomes if one.killed],
         "stored": [[record.key, record.status] for record in store.attempts()],
         "attempts": attempts(log),
         "second": second.node_id,

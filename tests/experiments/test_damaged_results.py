@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import struct
+import warnings
 
 import pytest
 from experiment_work import make_cells, result_of
@@ -61,6 +62,17 @@ def test_a_damaged_attempt_does_not_count_and_hides_no_other(store, file, column
     assert store.claim(bad)  # it is computed again
     store.finish(bad, result_of())
     assert {record.key for record in store.records()} == {good.key, bad.key}
+
+
+def test_many_damaged_attempts_are_counted(store, file):
+    for cell in make_cells(25):
+        store.fail(cell, "no reason")
+    change(file, "UPDATE attempts SET versions = '{'")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert store.records() == []
+    assert len(told) == 11
+    assert "results.sqlite: 15 more records are damaged" in str(told[-1].message)
 
 
 @pytest.mark.parametrize("path", ["accuracy", "accuracy.micro", "accuracy.per_class", "zeta", "seconds", "steps"])

@@ -85,6 +85,7 @@ def test_a_cell_that_kills_its_worker_fails_after_retries_and_stops_no_other(see
     ((result, error),) = [one[2:4] for one in seen["outcomes"] if one[1] == "dies"]
     assert result is None
     assert error.startswith(f"Ray gave up after {MAX_RETRIES} retries: ")
+    assert seen["lost"] == ["dies"]  # the next call tries it again; the cell that raised stays failed
     # The machine may have been killed between its death and its next attempt, which Ray then counts too.
     assert 1 <= len(_begun(seen, "dies")) <= 1 + MAX_RETRIES
 

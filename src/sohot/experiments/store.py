@@ -33,6 +33,7 @@ CREATE TABLE IF NOT EXISTS plan (place INTEGER PRIMARY KEY, key TEXT NOT NULL);
 _LATEST = """
 SELECT a.* FROM attempts a JOIN (SELECT key, MAX(id) AS id FROM attempts GROUP BY key) b ON a.id = b.id ORDER BY a.id
 """
+_MOST_NAMED = 10
 _DAMAGE = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
@@ -226,15 +227,17 @@ class Store:
         return row is not None and self.runners.lives(row) is not False
 
     def _intact(self, rows: Iterable[sqlite3.Row]) -> list[Attempt]:
-        found = []
+        found, damaged = [], []
         for row in rows:
             try:
                 found.append(_attempt(row))
             except _DAMAGE as error:
                 self._damaged.add(row["id"])
-                warnings.warn(
-                    f"{self.file}: the record of cell {_name(row)} is damaged and does not count: {error}", stacklevel=3
-                )
+                damaged.append(f"the record of cell {_name(row)} is damaged and does not count: {error}")
+        for sentence in damaged[:_MOST_NAMED]:
+            warnings.warn(f"{self.file}: {sentence}", stacklevel=3)
+        if len(damaged) > _MOST_NAMED:
+            warnings.warn(f"{self.file}: {len(damaged) - _MOST_NAMED} more records are damaged", stacklevel=3)
         return found
 
 

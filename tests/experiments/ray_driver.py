@@ -45,11 +45,11 @@ def work(log: Path, cell: Cell) -> dict:
 
 
 def wait_for_both(log: Path) -> None:
-    """Let no cell end before both machines compute one, for 15 s in all: on a busy machine the second starts late."""
+    """Let no cell end before both machines compute one, for a minute in all: on a busy machine one starts late."""
     while True:
         lines = attempts(log)
         nodes = {line["node"] for line in lines if line["method"] == "good"}
-        if len(nodes) == 2 or time.time() > lines[0]["at"] + 15:
+        if len(nodes) == 2 or time.time() > lines[0]["at"] + 60:
             return
         time.sleep(0.05)
 

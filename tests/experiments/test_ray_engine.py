@@ -35,7 +35,7 @@ def _drive(what: str, folder: Path) -> dict:
     environment = {**os.environ, **_FAST_CHECKS, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     environment.pop("RAY_ADDRESS", None)
     command = [sys.executable, str(Path(__file__).with_name("ray_driver.py")), what, str(folder)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

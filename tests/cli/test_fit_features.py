@@ -88,8 +88,15 @@ def test_auto_chooses_by_the_target_rows_and_says_why(
     ended = sohot(*call(files), "--shots", 2, "--method", "auto", "--steps", 5, "--out", tmp_path / "out", "--json")
     assert ended.code == 0
     assert "held-out target rows" in ended.err
+    assert "choosing a method: 54 done" in ended.err.splitlines()
     assert ended.json["chosen"]["trials"] == 27
     assert ended.json["chosen"]["settings"]["method"] in ("s+t", "m", "so", "so+zeta", "so+to+fo+zeta")
+
+
+def test_quiet_prints_the_result_alone(sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path) -> None:
+    ended = sohot(*call(files), "--shots", 2, "--steps", 2, "--out", tmp_path / "out", "--quiet")
+    assert (ended.code, ended.err) == (0, "")
+    assert "trained in" in ended.out
 
 
 def test_domains_of_one_file(sohot: Callable[..., Ended], tmp_path: Path) -> None:

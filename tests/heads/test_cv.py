@@ -68,6 +68,16 @@ def test_equals_go_to_the_simpler_and_the_reason_says_so(monkeypatch: pytest.Mon
     assert methods == ["s+t", "m", "m", "so", "so", "so+zeta", "so+zeta"]
 
 
+def test_progress_counts_the_trainings_from_none_to_all() -> None:
+    told: list[tuple[int, int]] = []
+    search = SoHoTClassifierCV(SoHoTClassifier(steps=2), {"method": ["s+t", "so"]})
+    rows = {"sample_domain": DATA.sample_domain, "on_progress": lambda done, of: told.append((done, of))}
+    search.fit(DATA.X, DATA.y, **rows)
+    assert told[0] == (0, 6)
+    assert told[-1] == (6, 6)
+    assert told == sorted(told)
+
+
 def test_a_candidate_that_diverges_does_not_win() -> None:
     base = SoHoTClassifier(steps=40, optimizer="sgd")
     search = SoHoTClassifierCV(base, {"method": ["s+t"], "lr": [1e-3, 1e12]})

@@ -97,6 +97,7 @@ def fit_feature_files(
     leave_out: bool,
     device: str,
     settings: dict[str, Any],
+    quiet: bool,
     json: bool,
 ) -> None:
     """Train a classifier on files of features, test it, and print its accuracy."""
@@ -121,11 +122,13 @@ def fit_feature_files(
         any_network=values.get("streams") == "separate",
     )
     rows = {"source": found.source, "target": found.target, "test": found.test}
-    say(f"{len(found.classes)} classes; " + ", ".join(f"{name}: {len(x or ())} rows" for name, x in rows.items()))
+    if not quiet:
+        say(f"{len(found.classes)} classes; " + ", ".join(f"{name}: {len(x or ())} rows" for name, x in rows.items()))
     for note in found.notes:
         say(f"note: {note}")
-    report = fit_features(found, out, params)
-    if report["chosen"] is not None:
+    with bar(quiet) as progress:
+        report = fit_features(found, out, params, progress)
+    if report["chosen"] is not None and not quiet:
         say(f"chosen of {report['chosen']['trials']}: {report['chosen']['reason']}")
     if json:
         print_json(report)

@@ -78,6 +78,7 @@ def fit_features(
     ] = None,
     leave_out: Annotated[bool, typer.Option("--leave-out", help="Skip classes that only one domain has.")] = False,
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
+    quiet: Quiet = False,
     json: Json = False,
     **settings: Any,
 ) -> None:
@@ -100,6 +101,7 @@ def fit_features(
         leave_out=leave_out,
         device=device,
         settings={name: value for name, value in settings.items() if value is not None},
+        quiet=quiet,
         json=json,
     )
 

@@ -16,7 +16,7 @@ from ..selection.spaces import CLASSIFIER_GRIDS
 from .classifier import SoHoTClassifier, plain
 from .domains import DomainRows
 from .feature_classifier import FeatureClassifier
-from .fit import fit_stack
+from .fit import OnProgress, fit_stack
 from .problem import FeatureProblem, make_problem
 from .result import StackedFit
 
@@ -78,8 +78,17 @@ class SoHoTClassifierCV(FeatureClassifier):
         *,
         X_target: Any = None,  # noqa: N803
         y_target: Any = None,
+        on_progress: OnProgress | None = None,
     ) -> "SoHoTClassifierCV":
         """Select a candidate and train it on all rows; takes the arguments of `SoHoTClassifier.fit`.
+
+        Args:
+            X: Features (rows, features).
+            y: Labels.
+            sample_domain: Positive for source rows, negative for target rows.
+            X_target: Features of the target, instead of `sample_domain`.
+            y_target: Labels of `X_target`.
+            on_progress: Called with the number of trainings that are done and of all that the selection needs.
 
         Raises:
             ValueError: An argument is wrong, or no class has two labelled target rows.
@@ -96,7 +105,7 @@ class SoHoTClassifierCV(FeatureClassifier):
                 candidates = [one for one in candidates if takes_other_features(one.settings)]
             if not candidates:
                 raise ValueError("the domains have different features, and no candidate has streams='separate'")
-            choice = self._choose(rows, candidates, base)
+            choice = self._choose(rows, candidates, base, on_progress)
             chosen = candidates[choice.place]
             self.cv_results_ = results_table(candidates, choice.scores)
             self.best_params_, self.best_score_ = dict(chosen.options), float(choice.best.accuracy or 0.0)
@@ -107,15 +116,24 @@ class SoHoTClassifierCV(FeatureClassifier):
             setattr(self, name, getattr(self.best_estimator_, name))
         return self
 
-    def _choose(self, rows: DomainRows, candidates: Sequence[Candidate[HeadSettings]], base: SoHoTClassifier) -> Choice:
+    def _choose(
+        self,
+        rows: DomainRows,
+        candidates: Sequence[Candidate[HeadSettings]],
+        base: SoHoTClassifier,
+        on_progress: OnProgress | None,
+    ) -> Choice:
         """Train all candidates on all folds together; choose the simplest with the most correct held-out rows."""
         folds = shot_folds(rows, plain(self.folds))
         problem, _ = make_problem(rows)
         parts = [problem.with_target_rows(fold.train) for fold in folds]
+        if on_progress is not None:
+            on_progress(0, len(candidates) * len(folds))
         fits = fit_stack(
             parts * len(candidates),
             [candidate.settings for candidate in candidates for _ in folds],
             device=base.device,
+            on_progress=on_progress,
         )
         scores = [_score(fit, problem, fold) for fit, fold in zip(fits, folds * len(candidates), strict=True)]
         try:

@@ -17,6 +17,8 @@ from .config import RunConfig
 
 AUTO = "auto"
 """The method name that asks to choose one of `AUTO_CANDIDATES`."""
+STAGE = "choosing a method"
+"""What progress is called meanwhile."""
 SELECTION = "selection.json"
 """The file in a run's folder from which a killed selection continues."""
 _FORMAT = 1

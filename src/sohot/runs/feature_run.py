@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 import torch
 
 from .._files import LOCK, holding_folder, is_leftover, remove_leftovers, write_json
+from ..data.labelled import Progress
 from ..heads.classifier import SoHoTClassifier
 from ..heads.cv import SoHoTClassifierCV
 from ..training.evaluation import evaluate
-from .auto import AUTO
+from .auto import AUTO, STAGE
 from .description import REPORT
 from .feature_set import FeatureSet, FeatureSplit
 from .predictions import Prediction, write_predictions
@@ -30,13 +32,16 @@ def require_new_folder(out: Path) -> None:
         raise ValueError(f"--out {out} holds other files ({strange[0]}, …): give a new or empty folder")
 
 
-def fit_features(split: FeatureSplit, out: Path, params: Mapping[str, Any]) -> dict[str, Any]:
+def fit_features(
+    split: FeatureSplit, out: Path, params: Mapping[str, Any], progress: Progress | None = None
+) -> dict[str, Any]:
     """Train on features, test, and save the model, the report and the predictions.
 
     Args:
         split: The rows that train and test.
         out: Folder for model.safetensors, report.json and predictions.csv.
         params: Parameters of `SoHoTClassifier`; method "auto" chooses among the usual candidates.
+        progress: Receives how many trainings of that choice are done.
 
     Returns:
         The report, as stored.
@@ -46,19 +51,20 @@ def fit_features(split: FeatureSplit, out: Path, params: Mapping[str, Any]) -> d
     """
     with holding_folder(out):
         remove_leftovers(out)
-        return _fit_in(out, split, params)
+        return _fit_in(out, split, params, progress)
 
 
-def _fit_in(out: Path, split: FeatureSplit, params: Mapping[str, Any]) -> dict[str, Any]:
+def _fit_in(out: Path, split: FeatureSplit, params: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
     began = time.perf_counter()
     source, target = split.source, split.target
+    rows: dict[str, Any] = {"X_target": target.features, "y_target": target.names()}
     model: SoHoTClassifier | SoHoTClassifierCV
     if params.get("method") == AUTO:
+        told = None if progress is None else partial(progress, STAGE)
         model = SoHoTClassifierCV(SoHoTClassifier(**{name: x for name, x in params.items() if name != "method"}))
+        trained = model.fit(source.features, source.names(), **rows, on_progress=told).best_estimator_
     else:
-        model = SoHoTClassifier(**params)
-    model.fit(source.features, source.names(), X_target=target.features, y_target=target.names())
-    trained = model.best_estimator_ if isinstance(model, SoHoTClassifierCV) else model
+        trained = model = SoHoTClassifier(**params).fit(source.features, source.names(), **rows)
     seconds = time.perf_counter() - began
     trained.save(out / MODEL)
     accuracy = None

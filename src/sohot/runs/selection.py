@@ -15,13 +15,11 @@ from ..selection.choice import AllFailed, Choice, FoldScore, choose, score_each
 from ..selection.folds import MOST_FOLDS, Fold, TooFewShots
 from ..training.errors import Interrupted, TrainingError
 from ..training.ranks import Ranks
-from .auto import AUTO, SelectionFile, auto_candidates
+from .auto import AUTO, STAGE, SelectionFile, auto_candidates
 from .config import RESULT_OPTIONS, RunConfig
 from .run_data import RunData, digest_names
 from .train_and_test import train_fold
 from .trunk_store import TrunkStore
-
-STAGE = "choosing a method"
 
 
 def require_one_device(config: RunConfig) -> None:

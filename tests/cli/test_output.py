@@ -7,6 +7,8 @@ from rich.console import Console
 
 from sohot.cli import output
 from sohot.cli.output import Bar
+from sohot.demo import DemoProgress
+from sohot.experiments.demo_result import DemoResult, SplitAccuracies
 
 
 @pytest.fixture
@@ -71,3 +73,23 @@ def test_elsewhere_a_quick_stage_has_one_line_and_a_long_one_some(capsys, monkey
     said = capsys.readouterr().err.splitlines()
     assert 5 < len(said) < 15
     assert all(line.startswith("[") for line in said[:-1])
+
+
+def test_quiet_commands_print_their_result_alone(sohot, trained, tmp_path, monkeypatch):
+    def run_demo(*_, on_progress, **__):
+        on_progress(DemoProgress(1, 1, 0, "s+t", 80.0))
+        return DemoResult({"s+t": SplitAccuracies.of([80.0])}, 1.0, [])
+
+    run, domains = trained
+    monkeypatch.setattr("sohot.demo.run_demo", run_demo)
+    calls = {
+        "80.0 ± 0.0": ("demo", "--out", tmp_path / "demo"),
+        "micro": ("evaluate", run, domains.test),
+        "file,label": ("predict", run, domains.test),
+    }
+    for words, call in calls.items():
+        loud, quiet = sohot(*call), sohot(*call, "--quiet")
+        assert words in quiet.out
+        assert quiet.out == loud.out
+        assert loud.err
+        assert quiet.err == ""

@@ -179,6 +179,7 @@ def demo(
         str | None,
         typer.Option("--methods", help="Comma-separated methods; by default those of the paper, and means."),
     ] = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Compare methods on digits: fonts are the source, handwriting with 3 labels per class is the target.
@@ -190,10 +191,11 @@ def demo(
     from ..demo import DemoProgress, describe, run_demo
 
     def tell(progress: DemoProgress) -> None:
-        say(
-            f"[{progress.done}/{progress.total}] split {progress.split + 1}, {progress.method}: "
-            f"{progress.accuracy:.1f} % correct"
-        )
+        if not quiet:
+            say(
+                f"[{progress.done}/{progress.total}] split {progress.split + 1}, {progress.method}: "
+                f"{progress.accuracy:.1f} % correct"
+            )
 
     chosen = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
     result = run_demo(out, splits=splits, seed=seed, methods=chosen, on_progress=tell)

@@ -49,7 +49,8 @@ def evaluate_run(
     run = _open(folder, device, trust)
     with bar(quiet) as progress:
         tested, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
-        say(f"{len(tested)} images from {tested.root}")
+        if not quiet:
+            say(f"{len(tested)} images from {tested.root}")
         for note in notes:
             say(f"note: {note}")
         say_left_out(left_out)

@@ -12,7 +12,7 @@ from .._limits import check_threads
 from ..methods.options import flag, in_groups, kinds_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print results only, no progress.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 
 

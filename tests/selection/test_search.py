@@ -276,3 +276,10 @@ def test_bad_numbers_are_refused(tmp_path, bad):
     (name,) = bad
     with pytest.raises(ValueError, match=f"^{name} must be an integer of"):
         run(wide_score, WIDE, tmp_path, **bad)
+
+
+@pytest.mark.parametrize("bad", [{"trials": 10**12}, {"seed": 10**30}])
+def test_numbers_that_no_one_can_mean_are_refused(tmp_path, bad):
+    (name,) = bad
+    with pytest.raises(ValueError, match=f"^{name} must be at most "):
+        run(wide_score, WIDE, tmp_path, **bad)

@@ -10,11 +10,14 @@ from typing import Any
 
 import optuna
 
+from ..methods.options import SEED, from_to
 from .choice import AllFailed
 from .search_space import parse_space
 from .study import SharedStudy, Tried
 
 __all__ = ["Chosen", "Tried", "parse_space", "select"]
+
+TRIALS = from_to(1, 10**5)
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,8 @@ def select(
         ...     select(lambda s: -s["x"] ** 2, {"x": [3, -1, 2]}, folder=folder, name="parabola", trials=5, seed=0)
         Chosen(settings={'x': -1}, score=-1.0, trials=3)
     """
-    for number, word, least in ((trials, "trials", 1), (seed, "seed", 0)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < least:
-            raise ValueError(f"{word} must be an integer of {least} or more, got {number!r}")
+    TRIALS.check(trials, "trials")
+    SEED.check(seed, "seed")
     with _quiet_optuna(), SharedStudy(Path(folder), name, parse_space(space, default), trials, seed) as study:
         while (attempt := study.take()) is not None:
             try:

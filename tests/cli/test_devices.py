@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from command_line import Ended, make_domains, newest, python_path
+from command_line import Ended, make_domains, newest, overriding, python_path
 from safetensors.torch import load_file
 
 from sohot.cli import main
@@ -34,7 +34,7 @@ def call(capfd, monkeypatch):
     def run(domains, out, *more) -> Ended:
         words = ["fit", *domains.options(), "--shots", "2", "--out", out, *more]
         with pytest.raises(SystemExit) as ended:
-            main([str(word) for word in words])
+            main(overriding(words))
         captured = capfd.readouterr()
         assert "Traceback" not in captured.err
         return Ended(int(ended.value.code or 0), captured.out, captured.err)
@@ -94,7 +94,8 @@ def check_result(domains, call, run: Path, ended: Ended) -> None:
     assert ended.json["accuracy"]["rows"] == 9
     assert ended.err.count("step 6/6 loss") == ended.err.count("3 classes") == 1
     left = {path.name for path in run.iterdir()} - {".lock"}
-    assert left == {"checkpoints", "config.toml", "log.csv", "report.json", "run.json"}
+    of_images = {"split.json", "predictions.csv", "test_outputs.safetensors"}
+    assert left == {"checkpoints", "config.toml", "log.csv", "report.json", "run.json"} | of_images
     alone = run.with_name("alone")
     assert call(domains, alone, "--steps", 6, "--quiet").code == 0
     assert largest_difference(alone, run) < 1e-6
@@ -136,7 +137,8 @@ def test_ctrl_c_saves_and_stops_all(domains, call, tmp_path):
 
 
 def test_bad_input_ends_in_the_sentence_of_one_process(domains, call, tmp_path):
-    ended = call(domains, tmp_path / "run", *RANKS, "--steps", 4, "--target", "nowhere")
+    (tmp_path / "empty").mkdir()
+    ended = call(domains, tmp_path / "run", *RANKS, "--steps", 4, "--target", tmp_path / "empty")
     assert (ended.code, ended.out) == (2, "")
     assert ended.last.startswith("sohot: the folder ")
     assert not (tmp_path / "run").exists()

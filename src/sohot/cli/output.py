@@ -146,8 +146,8 @@ def print_accuracy(accuracy: dict[str, Any]) -> None:
     """Print accuracies: each class, then the total, and where the most mistakes are."""
     from ..training.evaluation import Evaluation  # it imports torch, which help and errors do without
 
-    table = Table(title="Accuracy on the target, per cent")
-    for name in ("class", "images", "accuracy", "95 % interval", "precision", "F1"):
+    table = Table(title="Accuracy on the target with its 95 % interval, per cent")
+    for name in ("class", "images", "accuracy", "interval", "precision", "F1"):
         table.add_column(name, justify="left" if name == "class" else "right")
     for place, (name, share) in enumerate(accuracy["per_class"].items()):
         count = sum(accuracy["confusion"][place])
@@ -176,4 +176,4 @@ def show_scores(choice: Choice) -> None:
 
 
 def _interval(bounds: Sequence[float] | None) -> str:
-    return "" if bounds is None else f"{percent(bounds[0])} – {percent(bounds[1])}"
+    return "" if bounds is None else f"{percent(bounds[0])}–{percent(bounds[1])}"  # no blanks, to fit in 80 columns

@@ -27,7 +27,7 @@ from sohot.reporting.pages.confusion import class_sections
 from sohot.reporting.pages.experiment_page import load_experiment
 from sohot.reporting.pages.plots import label, short
 from sohot.reporting.pages.run_pictures import Sample, choose_samples
-from sohot.reporting.pages.words import difference_in_words, method_in_words, mistakes_in_words
+from sohot.reporting.pages.words import accuracy_in_words, difference_in_words, method_in_words
 from sohot.reporting.statistics import paired_difference
 from sohot.training.evaluation import Evaluation, evaluate
 
@@ -239,15 +239,18 @@ def test_a_class_table_has_precision_and_f1_and_the_summary_says_where_it_fails(
         right, of = confusion[place][place], sum(confusion[place])
         shares = [right / of, right / taken[place] if taken[place] else None, 2 * right / (of + taken[place])]
         assert [cell.value for cell in (row[1], row[3], row[4])] == [one and 100 * one for one in shares]
-    assert mistakes_in_words(confusion, names) in run_report.text
+    mistakes = Evaluation.from_json(found).mistakes()
+    assert mistakes
+    assert f"It {mistakes[0]}" in run_report.text
 
 
 def test_a_class_that_is_never_predicted_has_no_precision() -> None:
     never = evaluate(torch.eye(2)[[0, 0]], torch.tensor([0, 1]), ["a", "b"])
     rows = class_sections(never)[0].blocks[0].rows
     assert [cell.text for cell in (rows[1][1], rows[1][3], rows[1][4])] == ["0.0", "–", "0.0"]
+    assert "It takes 1 of 1 b for a." in accuracy_in_words(never, 2)[0]
     perfect = evaluate(torch.eye(2), torch.tensor([0, 1]), ["a", "b"])
-    assert mistakes_in_words(perfect.confusion, ["a", "b"]) == ""
+    assert accuracy_in_words(perfect, 2)[0].endswith("It made no mistakes.")
 
 
 def test_a_run_under_way_says_so(run: Path, tmp_path: Path) -> None:

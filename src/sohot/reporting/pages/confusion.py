@@ -14,13 +14,12 @@ Confusion = Sequence[Sequence[int]]
 def class_sections(accuracy: Evaluation) -> list[Section]:
     """Show the accuracy of each class, and which classes are confused."""
     names, confusion = list(accuracy.per_class), accuracy.confusion
+    precision, f1 = accuracy.precision, accuracy.f1
     rows: list[list[Entry]] = []
     for place, (name, share) in enumerate(accuracy.per_class.items()):
-        row, taken = confusion[place], sum(line[place] for line in confusion)
-        precision, f1 = (row[place] / of if of else None for of in (taken, (taken + sum(row)) / 2))
-        shares = [number(None if one is None else 100 * one) for one in (share, precision, f1)]
         interval = _interval(accuracy.per_class_interval95[name])
-        rows.append([name, shares[0], interval, *shares[1:], _mistaken(row, place, names)])
+        shares = [number(None if one is None else 100 * one) for one in (share, precision[name], f1[name])]
+        rows.append([name, shares[0], interval, *shares[1:], _mistaken(confusion[place], place, names)])
     columns = ["class", "accuracy %", "95 % interval", "precision %", "F1 %", "taken for"]
     caption = "Accuracy with its interval, precision and F1 of each class, and what it is most often taken for"
     table = Table(caption, columns, rows)

@@ -73,20 +73,7 @@ def _hardest(accuracy: Evaluation) -> str:
     weak = [f"{name} ({percent(share, 0)})" for name, share in worst if share < 1]
     if not weak:
         return " It made no mistakes."
-    mistakes = mistakes_in_words(accuracy.confusion, list(accuracy.per_class))
-    return f" The hardest classes are {join(weak)}. {mistakes}"
-
-
-def mistakes_in_words(confusion: Sequence[Sequence[int]], names: Sequence[str], most: int = 3) -> str:
-    """Say which classes are taken for which others most often; nothing if there are no mistakes.
-
-    >>> mistakes_in_words([[5, 3, 0], [0, 9, 0], [0, 1, 7]], ["cat", "dog", "owl"])
-    'It most often takes cat for dog (3 of 8) and owl for dog (1 of 8).'
-    """
-    wrong = [(taken, i, j) for i, row in enumerate(confusion) for j, taken in enumerate(row) if i != j and taken]
-    worst = sorted(wrong, key=lambda one: -one[0])[:most]
-    told = [f"{names[i]} for {names[j]} ({taken:,} of {sum(confusion[i]):,})" for taken, i, j in worst]
-    return f"It most often takes {join(told)}." if told else ""
+    return f" The hardest classes are {join(weak)}. It {'; it '.join(accuracy.mistakes(most=2))}."
 
 
 def difference_in_words(name: str, baseline: str, difference: PairedDifference | None) -> str:

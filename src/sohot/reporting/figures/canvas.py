@@ -132,6 +132,13 @@ def draw_class(axes: "Axes", points: Tensor, colour: str, name: str, *, dashed: 
     _draw_name(axes, points, colour, name, dashed)
 
 
+def draw_stars(axes: "Axes", points: Tensor, colour: str, label: str | None = None) -> None:
+    """Mark target rows that were trained on, above all others."""
+    if len(points):
+        x, y = points.T.numpy()
+        axes.scatter(x, y, 70, colour, marker="*", edgecolors="black", linewidths=0.6, zorder=5, label=label)
+
+
 def hide_ticks(axes: "Axes") -> None:
     """Hide the ticks: positions along directions found in the data mean nothing."""
     axes.set_xticks([])

@@ -13,7 +13,7 @@ from ...experiments.grid import BASELINE
 from ...losses.alignment import ScatterAlignment
 from ...networks.two_streams import TwoStreams
 from ...training.training_run import FitResult
-from .canvas import draw_class, hide_ticks, new_figure, save_figure
+from .canvas import draw_class, draw_stars, hide_ticks, new_figure, save_figure
 from .projection import project
 
 if TYPE_CHECKING:
@@ -70,13 +70,11 @@ def scatter_figure(data: DigitSplit, untrained: TwoStreams, trained: Mapping[str
         panels[f"after training, aligned ({chosen})"] = _network(trained[chosen])
     figure = new_figure(4.2 * len(panels), 4.7)
     for axes, (title, model) in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels.items(), strict=True):
-        _draw_scatters(
-            axes, _features(model, data.source), data.source_labels, _features(model, data.test), data.test_labels
-        )
+        _draw_scatters(axes, model, data)
         axes.set_title(title, fontsize=11)
     figure.supxlabel(
         "features projected onto two principal axes; ellipses show one standard deviation · "
-        "solid: source (printed) · dashed: target (handwritten, not trained on)",
+        "solid: source (printed) · dashed: target (handwritten, not trained on) · stars: the labelled target digits",
         fontsize=9,
     )
     return figure
@@ -110,12 +108,14 @@ def _draw_bars(axes: "Axes", series: Mapping[str, Tensor]) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=9, frameon=False)
 
 
-def _draw_scatters(axes: "Axes", source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> None:
-    points = torch.from_numpy(project(torch.cat([source, target])))
-    domains = (points[: len(source)], source_labels, False), (points[len(source) :], target_labels, True)
-    for domain, labels, dashed in domains:
-        for c, colour in enumerate(COLOURS):
-            draw_class(axes, domain[labels == c], colour, str(c), dashed=dashed)
+def _draw_scatters(axes: "Axes", model: TwoStreams, data: DigitSplit) -> None:
+    parts = [_features(model, images) for images in (data.source, data.test, data.target)]
+    points = torch.from_numpy(project(torch.cat(parts)))
+    source, test, shots = torch.split(points, [len(part) for part in parts])
+    for c, colour in enumerate(COLOURS):
+        draw_class(axes, source[data.source_labels == c], colour, str(c), dashed=False)
+        draw_class(axes, test[data.test_labels == c], colour, str(c), dashed=True)
+        draw_stars(axes, shots[data.target_labels == c], colour)
     axes.autoscale_view()
     hide_ticks(axes)
 

@@ -13,6 +13,7 @@ from .canvas import (
     MARKERS,
     OKABE_ITO,
     draw_class,
+    draw_stars,
     hide_ticks,
     legend_beside,
     new_figure,
@@ -140,7 +141,7 @@ def ellipse_figure(stages: Mapping[str, DomainFeatures]) -> "Figure":
             for number, c in enumerate(shown):
                 draw_class(axes, plane[labels == c], _colour(number), str(number + 1), dashed=place == 1)
                 if place == 1:
-                    _draw_shots(axes, plane[(labels == c) & shots], _colour(number))
+                    draw_stars(axes, plane[(labels == c) & shots], _colour(number))
         axes.autoscale_view()
         axes.set_title(plain(title), fontsize=10)
         hide_ticks(axes)
@@ -162,7 +163,7 @@ def _by_domain(axes: "Axes", source: Tensor, target: Tensor, shots: Tensor) -> N
         axes.plot(
             *points.T.numpy(), linestyle="", color=style[0], marker=style[1], markersize=3.5, alpha=0.6, label=label
         )
-    _draw_shots(axes, target[shots], OKABE_ITO[1], "target, trained on")
+    draw_stars(axes, target[shots], OKABE_ITO[1], "target, trained on")
 
 
 def _by_class(axes: "Axes", source: Tensor, target: Tensor, stage: DomainFeatures, shown: Sequence[int]) -> None:
@@ -184,16 +185,9 @@ def _by_class(axes: "Axes", source: Tensor, target: Tensor, stage: DomainFeature
                 label=plain(shorten(stage.classes[c])) if filled else None,
             )
     for number, c in enumerate(shown):
-        _draw_shots(axes, target[shots & (stage.target_labels == c)], _colour(number))
+        draw_stars(axes, target[shots & (stage.target_labels == c)], _colour(number))
     stars = " · stars: target, trained on" if shots.any() else ""
     axes.set_xlabel(f"hollow: source · filled: target{stars}", fontsize=8)
-
-
-def _draw_shots(axes: "Axes", points: Tensor, colour: str, label: str | None = None) -> None:
-    """Mark target rows that train, above all others."""
-    if len(points):
-        x, y = points.T.numpy()
-        axes.scatter(x, y, 70, colour, marker="*", edgecolors="black", linewidths=0.6, zorder=5, label=label)
 
 
 def _class_legend(axes: "Axes", stage: DomainFeatures, shown: Sequence[int]) -> None:

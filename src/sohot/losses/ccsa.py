@@ -35,7 +35,10 @@ class ContrastiveSemanticAlignment(MarginLoss):
 
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Return the mean attraction plus the mean repulsion."""
-        squared = labels.squared_distances(source, target)
+        near, pairs, far, other_pairs = labels.over_pairs(self._sums, source, target)
+        return (near / pairs.clamp(min=1) + far / other_pairs.clamp(min=1)) / 2
+
+    def _sums(self, squared: Tensor, labels: DomainLabels) -> tuple[Tensor, ...]:
         # The root has no slope at 0, where two rows coincide: such a pair gets a zero gradient instead of NaN.
         apart = (self.margin - squared.clamp(min=1e-12).sqrt()).clamp(min=0).square()
-        return (labels.same.mean(squared) + labels.other.mean(apart)) / 2
+        return *labels.same.sum_and_count(squared), *labels.other.sum_and_count(apart)

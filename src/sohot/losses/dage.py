@@ -38,6 +38,9 @@ class GraphEmbeddingAlignment(DomainLoss):
 
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Return the ratio of the sums."""
-        squared = labels.squared_distances(source, target)
-        near, far = labels.same.sum(squared), labels.other.sum(squared)
+        near, far = labels.over_pairs(_sums, source, target)
         return (near / far.masked_fill(far == 0, 1)) * (far > 0)
+
+
+def _sums(squared: Tensor, labels: DomainLabels) -> tuple[Tensor, Tensor]:
+    return labels.same.sum(squared), labels.other.sum(squared)

@@ -36,8 +36,12 @@ class StochasticNeighborhoodAlignment(MarginLoss):
 
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Return the mean hinge over the target rows."""
-        squared, between = labels.squared_distances(source, target), labels.between
+        gaps, rows = labels.over_pairs(self._sums, source, target)
+        return gaps / rows.clamp(min=1)
+
+    def _sums(self, squared: Tensor, labels: DomainLabels) -> tuple[Tensor, Tensor]:
+        between = labels.between
         farthest = squared.masked_fill(labels.same.left_out, -1).amax(-2, keepdim=True)
         nearest = squared.masked_fill(labels.other.left_out, float("inf")).amin(-2, keepdim=True)
         gap = (farthest - nearest.masked_fill(between.left_out, 0) + self.margin).clamp(min=0)
-        return between.mean(gap)
+        return between.sum_and_count(gap)

@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from ..methods.registry import default_loss_weight
-from .domain_labels import DomainLabels, Mask
+from .domain_labels import Anchors, DomainLabels, Mask
 from .domain_loss import DomainLoss
 
 
@@ -51,6 +51,11 @@ class SupervisedContrastive(DomainLoss):
 
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Return the mean over the anchors that have a partner."""
-        rows, partners = normalize(torch.cat([source, target], -2), dim=-1), labels.partners
-        similarity = (rows @ rows.mT / self.temperature).masked_fill(labels.unseen, -torch.inf)
-        return Mask(partners.count > 0, over=(-1,)).mean(-partners.mean(similarity.log_softmax(-1)))
+        rows = normalize(torch.cat([source, target], -2), dim=-1)
+        losses, anchors = labels.over_anchors(self._sums, rows)
+        return losses / anchors.clamp(min=1)
+
+    def _sums(self, own: Tensor, rows: Tensor, anchors: Anchors) -> tuple[Tensor, Tensor]:
+        similarity = (own @ rows.mT / self.temperature).masked_fill(anchors.unseen, -torch.inf)
+        of_anchor = -anchors.partners.mean(similarity.log_softmax(-1))
+        return Mask(anchors.partners.count > 0, over=(-1,)).sum_and_count(of_anchor)

@@ -1,0 +1,93 @@
+"""Losses over pairs of rows, summed part by part: the same numbers and derivatives, and no matrix of all pairs."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from sohot.losses import (
+    ContrastiveSemanticAlignment,
+    GraphEmbeddingAlignment,
+    StochasticNeighborhoodAlignment,
+    SupervisedContrastive,
+    domain_labels,
+)
+from sohot.losses.domain_labels import DomainLabels
+from sohot.losses.domain_loss import DomainLoss
+
+LOSSES = [
+    ContrastiveSemanticAlignment(3, margin=3.0),
+    GraphEmbeddingAlignment(3),
+    StochasticNeighborhoodAlignment(3),
+    SupervisedContrastive(3),
+]
+each_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+N, M = 14, 9
+SOURCE_LABELS, TARGET_LABELS = torch.arange(N) % 3, torch.arange(M) % 2
+
+
+def in_parts(monkeypatch: pytest.MonkeyPatch, pairs: int) -> None:
+    monkeypatch.setattr(domain_labels, "MOST_PAIRS", 0)
+    monkeypatch.setattr(domain_labels, "PAIRS_OF_PART", pairs)
+
+
+def value_and_derivatives(loss: DomainLoss, labels: DomainLabels, *leading: int) -> tuple[Tensor, ...]:
+    generator = torch.Generator().manual_seed(0)
+    rows = [torch.randn(*leading, n, 5, generator=generator).double().requires_grad_() for n in (N, M)]
+    value = loss.compute(*rows, labels)
+    slopes = torch.autograd.grad(value.sum(), rows, create_graph=True)
+    return value, *slopes, *torch.autograd.grad(sum(slope.square().sum() for slope in slopes), rows)
+
+
+@each_loss
+def test_equals_the_sum_over_all_pairs(loss: DomainLoss, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = DomainLabels(SOURCE_LABELS, TARGET_LABELS, 3)
+    expected = value_and_derivatives(loss, labels)
+    in_parts(monkeypatch, 60)
+    torch.testing.assert_close(value_and_derivatives(loss, labels), expected)
+
+
+@each_loss
+def test_many_fits_with_missing_rows(loss: DomainLoss, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = torch.ones(2, N, dtype=torch.bool), torch.ones(2, M, dtype=torch.bool)
+    taken[0][1, 3:6] = False
+    taken[1][0, 7] = False
+    labels = DomainLabels(SOURCE_LABELS, TARGET_LABELS, 3, taken)
+    expected = value_and_derivatives(loss, labels, 2)
+    in_parts(monkeypatch, 100)
+    torch.testing.assert_close(value_and_derivatives(loss, labels, 2), expected)
+
+
+class LargestTensor(TorchDispatchMode):
+    """Remembers the most numbers that a tensor made inside has."""
+
+    most = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for x in result if isinstance(result, (tuple, list)) else [result]:
+            self.most = max(self.most, x.numel() if isinstance(x, Tensor) else 0)
+        return result
+
+
+@each_loss
+def test_no_matrix_of_all_pairs_is_made(loss: DomainLoss, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_parts(monkeypatch, 1000)
+    source, target = torch.randn(120, 4, requires_grad=True), torch.randn(80, 4)
+    with LargestTensor() as seen:
+        loss(source, torch.arange(120) % 3, target, torch.arange(80) % 3).backward()
+    assert seen.most <= 1000
+
+
+@each_loss
+def test_torch_func_sees_the_same(loss: DomainLoss) -> None:
+    source, target = torch.randn(2, N, 5).double(), torch.randn(2, M, 5).double()
+
+    def value(source: Tensor, target: Tensor) -> Tensor:
+        return loss(source, SOURCE_LABELS, target, TARGET_LABELS)
+
+    leaf = source.clone().requires_grad_()
+    expected = torch.autograd.grad(sum(value(*pair) for pair in zip(leaf, target, strict=True)), leaf)
+    torch.testing.assert_close(torch.func.vmap(torch.func.grad(value))(source, target), *expected)

@@ -10,9 +10,11 @@ from command_line import Domains, make_domains, newest
 
 from sohot.cli import main
 from sohot.cli.fit import resolve
+from sohot.data.protocols.split import fingerprint_of
 from sohot.networks import create_backbone
 from sohot.reporting.pages import write_report
 from sohot.runs import open_run
+from sohot.runs.run_outputs import OUTPUTS
 from sohot.runs.trust import UntrustedCode, refuse_code
 from sohot.training.checkpoint import load_checkpoint
 from sohot.training.errors import CorruptCheckpoint
@@ -73,7 +75,10 @@ def test_no_command_imports_the_file_that_a_run_names(sohot, stranger, tmp_path,
 
 
 def test_a_report_is_written_without_it(sohot, stranger, tmp_path):
-    assert sohot("report", stranger.run, "--out", tmp_path / "page.html").code == 0
+    run = Path(shutil.copytree(stranger.run, tmp_path / "run"))
+    assert sohot("report", run, "--out", tmp_path / "page.html").code == 0
+    (run / OUTPUTS).unlink()  # now the network would have to see the images again
+    assert sohot("report", run, "--out", tmp_path / "page.html").code == 0
     assert "add --trust" in (tmp_path / "page.html").read_text()
     assert not stranger.ran()
 
@@ -83,7 +88,9 @@ def test_trust_imports_it(sohot, stranger, tmp_path):
     assert stranger.ran()
     assert sohot("fit", "--out", stranger.run, "--resume", "--trust").code == 0
     assert stranger.ran()
-    page = write_report(stranger.run, tmp_path / "page.html", images=2, trust=True)
+    run = Path(shutil.copytree(stranger.run, tmp_path / "run"))
+    (run / OUTPUTS).unlink()
+    page = write_report(run, tmp_path / "page.html", images=2, trust=True)
     assert "add --trust" not in page.read_text()
     assert stranger.ran()
 
@@ -92,7 +99,7 @@ def test_the_users_own_word_needs_no_trust(stranger, tmp_path):
     own = {"backbone": f"{stranger.trace.parent}/net.py:net"}
     assert resolve(None, {"out": stranger.run, "resume": True, **own})[0].backbone == own["backbone"]
     shutil.copy(stranger.run / "config.toml", tmp_path / "mine.toml")
-    assert resolve(tmp_path / "mine.toml", {})[0].backbone == own["backbone"]
+    assert resolve(tmp_path / "mine.toml", {"out": tmp_path / "new"})[0].backbone == own["backbone"]
 
 
 def test_python_imports_it_only_on_request(stranger):
@@ -210,3 +217,22 @@ def test_an_edited_description_ends_in_a_sentence(sohot, run_copy, tmp_path, nam
         assert ended.code == 2
         assert "is damaged" in ended.last
         assert "unexpected" not in ended.last
+
+
+def test_a_report_names_the_folders_it_searches_and_searches_no_disk(sohot, run_copy, trained, tmp_path, monkeypatch):
+    (run_copy / OUTPUTS).unlink()
+    ended = sohot("report", run_copy, "--out", tmp_path / "page.html")
+    assert f"looking for images in {trained[1].target}" in ended.err
+    assert "can no longer be found" not in (tmp_path / "page.html").read_text()
+    monkeypatch.setattr("sohot.reporting.pages.run_images.MOST_SEARCHED", 10)
+    sohot("report", run_copy, "--out", tmp_path / "page.html")
+    assert "holds more than 10 files" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../secret.png"])
+def test_a_run_lists_only_images_in_the_folders_it_names(sohot, run_copy, tmp_path, name):
+    content = json.loads((run_copy / "split.json").read_text())
+    content["sides"]["target_test"]["files"][0] = name
+    (run_copy / "split.json").write_text(json.dumps({**content, "fingerprint": fingerprint_of(content)}))
+    assert sohot("report", run_copy, "--out", tmp_path / "page.html").code == 0
+    assert "names files outside its folder" in (tmp_path / "page.html").read_text()

@@ -150,6 +150,16 @@ def _no_classes(result: Walk, has_images: bool) -> str:
     return f"the folder {name} is empty: it needs one folder of images per class"
 
 
+def holds_more_than(root: Path, most: int) -> bool:
+    """Tell whether a folder holds more than so many files and folders at any depth; counting stops there."""
+    counted = 0
+    for _, folders, files in os.walk(root):
+        counted += len(folders) + len(files)
+        if counted > most:
+            return True
+    return False
+
+
 @dataclass(frozen=True)
 class FolderScan:
     """The contents of a folder: its images, and what was left out and why."""

@@ -1,6 +1,7 @@
 """Labels of images predicted by a run, and a CSV file of them that is safe to open in a spreadsheet."""
 
 import csv
+import io
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .._files import harmless_cell, to_csv, write_atomically
+from .._reading import read_regular
 from ..data.crops import to_tensor
 from ..data.decode import SUFFIXES, UnreadableImage, default_workers, read_image
 from ..data.folders import LeftOut
@@ -176,8 +178,8 @@ def read_predictions(file: Path) -> list[Prediction]:
         ValueError: It holds something else; the message says what.
     """
     try:
-        with open(file, encoding="utf-8", newline="") as stream:
-            rows = list(csv.DictReader(stream, strict=True))
+        text = read_regular(file).decode()
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
         return [_prediction(row) for row in rows]
     except FileNotFoundError:
         raise FileNotFoundError(f"{printable(file)}: there is no such file") from None

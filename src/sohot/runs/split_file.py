@@ -77,7 +77,6 @@ def read_sides(file: Path, source: Path | None = None, target: Path | None = Non
             if folder is None and side not in folders:
                 raise ValueError("it does not say where its images are: give that folder as --source and --target")
             root = Path(folders[side]) if folder is None else folder
-            _require_inside(listed["files"])
             sides[side] = side_from_dict(listed, tuple(content["classes"]), root)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"--split {file} is not a split: {type(error).__name__} {error}") from None
@@ -85,12 +84,6 @@ def read_sides(file: Path, source: Path | None = None, target: Path | None = Non
         raise ValueError(f"--split {file}: {error}") from None
     _check_sides(file, sides)
     return sides
-
-
-def _require_inside(names: list[str]) -> None:
-    outside = [name for name in names if Path(name).is_absolute() or ".." in Path(name).parts]
-    if outside:
-        raise ValueError(f"it names files outside its folder: {enumerate_words(outside, limit=3)}")
 
 
 def _check_sides(file: Path, sides: Mapping[str, LabelledImages]) -> None:

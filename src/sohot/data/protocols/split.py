@@ -240,6 +240,13 @@ def side_as_dict(images: LabelledImages) -> dict[str, Any]:
 
 
 def side_from_dict(side: Mapping[str, Any], classes: tuple[str, ...], root: Path) -> LabelledImages:
-    """Read the result of `side_as_dict`, for images below `root`."""
+    """Read the result of `side_as_dict`, for images below `root`.
+
+    Raises:
+        ValueError: A file is not below `root`.
+    """
+    outside = [name for name in side["files"] if Path(name).is_absolute() or ".." in Path(name).parts]
+    if outside:
+        raise ValueError(f"it names files outside its folder: {enumerate_words(outside, limit=3)}")
     files = [str(root / file) for file in side["files"]]
     return LabelledImages.from_dict({**side, "files": files, "classes": classes, "root": str(root)})

@@ -1,12 +1,12 @@
 """Figures of experiments and of the demo, as PNG and SVG."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..._files import refuse_link, write_json
+from ..._reading import read_json
 from ...data.labelled import Progress
 from ...experiments.result import Attempt
 from ..published import published
@@ -81,7 +81,7 @@ def _named(records: Sequence[Attempt], grid: "Grid") -> Named:
 def _replace_written(folder: Path, names: list[str]) -> None:
     """Remove what was drawn before and is not now; files that we did not draw stay."""
     try:
-        stale = {str(name) for name in json.loads((folder / WRITTEN).read_bytes())} - {*names}
+        stale = {str(name) for name in read_json(folder / WRITTEN)} - {*names}
     except (OSError, ValueError, TypeError):  # there is no list, or not one of ours
         stale = set()
     for file in [*folder.glob("*.png"), *folder.glob("*.svg")]:  # nothing else, whatever the list says

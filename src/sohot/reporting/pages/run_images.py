@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...data.folders import holds_more_than
 from ...data.labelled import LabelledImages, Progress
 from ...data.protocols.split import check_seal, read_content, side_from_dict
 from ...runs.config import RunConfig
@@ -17,6 +18,8 @@ from ...runs.split_file import SOURCE, SPLIT, TARGET, TEST
 
 LOOKED_AT = 240
 """Number of test images that are classified, if a run did not store its outputs."""
+MOST_SEARCHED = 200_000
+"""Number of files in a folder that a report looks through, if a run did not store which of them are its images."""
 PARTS = {"source": SOURCE, "target": TARGET, "test": TEST}
 """The images that are shown, by the names of their outputs: source and target images that train, and test images."""
 
@@ -109,6 +112,12 @@ def find_again(
     """
     try:
         config = stored_config(folder, trust=trust)
+        places = [place for place in (*config.sources(), config.target, config.target_test) if place is not None]
+        for place in dict.fromkeys(places):
+            if progress is not None:  # the run names them, and it may be a stranger's
+                progress(f"looking for images in {place}", 1, 1)
+            if holds_more_than(place, MOST_SEARCHED):
+                raise ValueError(f"{place} holds more than {MOST_SEARCHED:,} files")
         data = gather(config, progress)
     except (OSError, ValueError) as error:
         raise ImagesGone(f"The images of the run can no longer be found ({error}).") from None

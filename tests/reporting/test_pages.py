@@ -22,7 +22,7 @@ from sohot.experiments.store import Store
 from sohot.methods import METHOD_NAMES, OTHER_NAMES
 from sohot.reporting import write_outputs
 from sohot.reporting.pages import render, script_json, write_report
-from sohot.reporting.pages.blocks import Number, Page, Plot, Section, Table, Words
+from sohot.reporting.pages.blocks import Number, Page, Plot, Section, Table, Words, embed_figures
 from sohot.reporting.pages.confusion import class_sections
 from sohot.reporting.pages.experiment_page import load_experiment
 from sohot.reporting.pages.plots import label, short
@@ -493,3 +493,17 @@ def test_no_id_stands_twice(tmp_path):
 @pytest.mark.parametrize("name", [*METHOD_NAMES, *OTHER_NAMES])
 def test_every_method_can_be_said_in_words(name):
     assert "trained on" in method_in_words(name)
+
+
+def test_links_and_broken_files_are_no_figures(tmp_path):
+    figures = tmp_path / "figures"
+    figures.mkdir()
+    Image.new("RGB", (4, 4)).save(figures / "good.png")
+    (tmp_path / "private").write_bytes((figures / "good.png").read_bytes())
+    (figures / "link.png").symlink_to(tmp_path / "private")
+    (figures / "broken.png").write_bytes(b"secret")
+    (tmp_path / "linked").symlink_to(figures)
+    pictures, left_out = embed_figures(sorted(figures.iterdir()))
+    assert [picture.alt for picture in pictures] == ["good"]
+    assert left_out == ["broken.png", "link.png"]
+    assert embed_figures(sorted((tmp_path / "linked").iterdir()))[0] == []

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from PIL import Image
 
+from ..._files import refuse_link
 from ..._reading import read_regular
 from ..figures.canvas import DOTS_PER_INCH
 
@@ -118,7 +119,7 @@ def data_uri(content: bytes, kind: str) -> str:
 
 
 def embed_figures(files: list[Path], captions: dict[str, str] | None = None) -> tuple[list[Picture], list[str]]:
-    """Read picture files, as many as fit on a page.
+    """Read picture files, as many as fit on a page. Links are left out: one might bring a private file into the page.
 
     Args:
         files: PNG, SVG or JPEG files.
@@ -130,9 +131,10 @@ def embed_figures(files: list[Path], captions: dict[str, str] | None = None) -> 
     pictures, left_out, taken = [], [], 0
     for file in files:
         try:
-            content = read_regular(file, MOST_BYTES)
+            refuse_link(file.parent)
+            content = read_regular(refuse_link(file), MOST_BYTES)
             width = _shown_width(content)
-        except OSError:
+        except (OSError, ValueError, Image.DecompressionBombError):
             left_out.append(file.name)
             continue
         if taken + len(content) > MOST_BYTES or file.suffix.lower() not in _KINDS:

@@ -175,6 +175,43 @@ def test_weights_of_another_shape_are_refused(weights: Tensor | tuple[float, ...
         scatter_alignment(*data, num_classes=2, orders=(2,), weights=weights)
 
 
+ROWS, LABELS = torch.zeros(4, 2), torch.tensor([0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        ({"num_classes": 0}, ValueError, "num_classes must be an integer of at least 1, got 0"),
+        ({"num_classes": "two"}, ValueError, "num_classes must be an integer of at least 1, got 'two'"),
+        ({"scale": 2.0}, TypeError, r"scale must be a tensor of one number such as torch.tensor\(2.0\), got 2.0"),
+        ({"scale": torch.ones(2)}, ValueError, r"scale must hold one floating-point number, got the shape \(2,\)"),
+        ({"scale": torch.tensor(1j)}, ValueError, "scale must hold one floating-point number, .* torch.complex64"),
+        ({"scale": torch.tensor(-1.0)}, ValueError, "scale must be a finite number of at least 0 .*, got -1.0"),
+        ({"scale": torch.tensor(torch.nan)}, ValueError, "scale must be a finite number of at least 0 .*, got nan"),
+        ({"weights": 1.0}, TypeError, "weights must be a tensor or 2 numbers, the means first, got 1.0"),
+        ({"weights": ("a", "b")}, TypeError, "each of weights must be a number, got 'a'"),
+        ({"weights": (1.0, torch.inf)}, ValueError, "each of weights must be a finite number, got inf"),
+        ({"weights": torch.ones(2, 2).bool()}, TypeError, "weights must hold real numbers, got torch.bool"),
+        ({"weights": torch.full((2, 2), torch.nan)}, ValueError, "weights must hold finite numbers"),
+        ({"source": ROWS.to_sparse()}, TypeError, r"source must be a dense tensor, got torch.sparse_coo"),
+        ({"target": ROWS + 1j}, TypeError, "target must hold floating-point numbers, got torch.complex64"),
+        ({"source_labels": LABELS + 0.5}, TypeError, "source_labels must hold integers, got torch.float32"),
+    ],
+    ids=str,
+)
+def test_nonsense_gets_one_sentence(options: dict[str, object], error: type[Exception], sentence: str) -> None:
+    usual = {"source": ROWS, "source_labels": LABELS, "target": ROWS, "target_labels": LABELS, "num_classes": 2}
+    with pytest.raises(error, match=sentence):
+        scatter_alignment(**{**usual, **options})
+
+
+def test_distances_of_nonsense_get_one_sentence() -> None:
+    with pytest.raises(ValueError, match="num_classes must be an integer of at least 1, got 0"):
+        class_distances(ROWS, LABELS, ROWS, LABELS, 0)
+    with pytest.raises(ValueError, match="target holds NaN"):
+        class_distances(ROWS, LABELS, ROWS / 0, LABELS, 2)
+
+
 def test_orders_may_come_in_any_sequence() -> None:
     data = batch(0, [4, 3], [3, 3])
     forwards = scatter_alignment(*data, num_classes=2, orders=(2, 3, 4))

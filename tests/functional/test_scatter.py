@@ -49,3 +49,14 @@ def test_is_differentiable() -> None:
 def test_a_tensor_too_large_to_build_is_refused_with_advice() -> None:
     with pytest.raises(ValueError, match=r"68,719,476,736 coefficients.*method='gram'"):
         scatter_tensor(torch.zeros(3, 4096), 3)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_many_rows_are_summed_part_by_part(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(20, 3, dtype=torch.float64, requires_grad=True)
+    expected = scatter_tensor(x, order)
+    monkeypatch.setattr("sohot.functional.scatter.MOST_PRODUCTS", 30)
+    in_parts = scatter_tensor(x, order)
+    torch.testing.assert_close(in_parts, expected)
+    slopes = (torch.autograd.grad(tensor.square().sum(), x) for tensor in (in_parts, expected))
+    torch.testing.assert_close(*slopes)

@@ -65,6 +65,8 @@ def test_one_integer_stands_for_all_rows() -> None:
         ([1, 0.5, -1], "must hold integers"),
         (["a", "b", "c"], "must hold integers"),
         ([1, np.nan, -1], "must hold integers"),
+        ([1, np.inf, -1], "must hold integers"),
+        ([1, 1j, -1], "sample_domain holds complex numbers"),
     ],
 )
 def test_bad_domains_end_in_a_sentence(domains: list[object], sentence: str) -> None:

@@ -207,6 +207,12 @@ def test_bad_batches_get_one_sentence(arguments: tuple, error: type[Exception], 
         ScatterAlignment(3)(*arguments)
 
 
+@pytest.mark.parametrize("arguments", [(None, ROWS), (ROWS, None), ([ROWS, "x"], ROWS), ("x", ROWS)], ids=str)
+def test_whole_domains_that_are_no_tensors_get_one_sentence(arguments: tuple) -> None:
+    with pytest.raises(TypeError, match=r"source.* must (be a|hold) torch\.Tensor"):
+        ScatterAlignment(3, scope="marginal")(arguments[0], None, arguments[1], None)
+
+
 def test_a_single_nan_is_found_and_named_even_in_a_class_without_a_partner() -> None:
     source = torch.randn(4, 2)
     source[2, 1] = torch.nan

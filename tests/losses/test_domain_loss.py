@@ -9,6 +9,7 @@ from torch import Tensor
 from sohot.losses import (
     ContrastiveSemanticAlignment,
     GraphEmbeddingAlignment,
+    StartingPoint,
     StochasticNeighborhoodAlignment,
     SupervisedContrastive,
     VariancePenalty,
@@ -213,6 +214,14 @@ def test_bad_input_is_named(name: str) -> None:
 def test_bad_settings_are_named() -> None:
     with pytest.raises(ValueError, match="temperature must be a finite number above 0"):
         SupervisedContrastive(2, temperature=0.0)
+    with pytest.raises(TypeError, match="temperature must be a number, got 'cold'"):
+        SupervisedContrastive(2, temperature="cold")
+    with pytest.raises(TypeError, match="pull must be a number"):
+        StartingPoint([torch.zeros(2)], pull="hard")
+    with pytest.raises(TypeError, match=r"parameters must be several tensors, got \[3\]"):
+        StartingPoint([3], pull=1.0)
+    with pytest.raises(ValueError, match="the number and the shapes of those given at creation"):
+        StartingPoint([torch.zeros(2)], pull=1.0)([torch.zeros(3)])
     with pytest.raises(ValueError, match="margin must be"):
         ContrastiveSemanticAlignment(2, margin=-1.0)
     with pytest.raises(ValueError, match="feature_scale must be one of"):

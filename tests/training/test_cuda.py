@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from command_line import make_domains, weights
+from command_line import make_domains, overriding, weights
 
 from sohot.cli import main
 from sohot.data import AugmentedImages, InputSpec, scan_folder
@@ -100,7 +100,7 @@ def test_the_trunk_may_be_cached_on_the_gpu(tmp_path, capsys):
     options = ["--device", "cuda", "--shots", "2", "--steps", "25", "--quiet", "--trains", "head"]
     for cache in ("device", "memory", "disk", "off"):
         with pytest.raises(SystemExit) as ended:
-            main(["fit", *domains.options(), *options, "--cache", cache, "--out", str(tmp_path / cache)])
+            main(overriding(["fit", *domains.options(), *options, "--cache", cache, "--out", tmp_path / cache]))
         assert not ended.value.code, capsys.readouterr().err
     assert weights(tmp_path / "device") == weights(tmp_path / "memory") == weights(tmp_path / "disk")
 
@@ -110,7 +110,7 @@ def test_augmented_images_are_read_ahead(tmp_path, capsys):
     options = ["--device", "cuda", "--shots", "2", "--quiet", "--augment", "--checkpoint-every", "7", "--steps", "20"]
     for precision in ("32", "bf16-mixed", "16-mixed"):
         with pytest.raises(SystemExit) as ended:
-            main(["fit", *domains.options(), *options, "--precision", precision, "--out", str(tmp_path / precision)])
+            main(overriding(["fit", *domains.options(), *options, "--precision", precision, "--out", tmp_path / precision]))
         assert not ended.value.code, capsys.readouterr().err
 
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from .autograd import weighted_distances
-from .checks import check_alignment_input, check_label_range
+from .checks import check_alignment_input, check_rows, check_scale
 from .fused import is_usable
 from .fused.autograd import fused_alignment
 from .gram import signed_gram
-from .plain_checks import ESTIMATORS, check_choice, check_orders
+from .plain_checks import ESTIMATORS, check_choice, check_count, check_orders
 from .recomputed import recomputed
 from .terms import check_weights, constant_weights, term_shares, term_weights
 
@@ -64,18 +64,21 @@ def scatter_alignment(
         tensor([36.,  9.])
     """
     check_alignment_input(source, source_labels, target, target_labels)
+    check_count(num_classes, "num_classes")
     orders = check_orders(orders)
     check_choice(estimator, ESTIMATORS, "estimator")
     if weights is None:
         weights = term_weights(1.0, [1.0] * len(orders))
     check_weights(weights, orders, num_classes)
+    check_scale(scale)
+    scale = None if scale is None else scale.reshape(())
     if is_usable(source, target, num_classes):
         return _by_kernels(
             source, source_labels, target, target_labels, num_classes, orders, weights, estimator, scale, check_values
         )
     if not isinstance(weights, Tensor):
         weights = constant_weights(weights, source)
-    weights = weights.to(torch.promote_types(weights.dtype, source.dtype))
+    weights = weights.to(source.device, torch.promote_types(weights.dtype, source.dtype))
     shares = term_shares(source_labels, target_labels, num_classes, orders, estimator, weights.dtype)
     shared_weights = weights * shares
     loss, distances, energy = weighted_distances(
@@ -149,6 +152,7 @@ def class_distances(
                 [ 0.,  9.]])
     """
     check_alignment_input(source, source_labels, target, target_labels)
+    check_count(num_classes, "num_classes")
     orders = check_orders(orders)
     check_choice(estimator, ESTIMATORS, "estimator")
     function = partial(_distances, num_classes=num_classes, orders=orders, unbiased=estimator == "unbiased")
@@ -165,8 +169,7 @@ def _distances(
     orders: tuple[int, ...],
     unbiased: bool,
 ) -> tuple[Tensor]:
-    check_label_range(source_labels, num_classes, "source_labels")
-    check_label_range(target_labels, num_classes, "target_labels")
+    check_rows(source, source_labels, target, target_labels, num_classes)
     weights = torch.zeros(1 + len(orders), num_classes, device=source.device)
     scale = torch.ones((), device=source.device)
     with torch.autocast(source.device.type, enabled=False):

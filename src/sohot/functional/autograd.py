@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .checks import check_rows
+from .checks import check_numbers, check_rows
 from .gram import signed_gram, used_scale
 from .recomputed import differentiable_gradients, each_example
 
@@ -151,6 +151,7 @@ def _signed_gram(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     if check_values:
         check_rows(source, source_labels, target, target_labels, weights.shape[1])
+        check_numbers(weights, scale)
     with torch.no_grad(), torch.autocast(source.device.type, enabled=False):
         result = signed_gram(
             source, source_labels, target, target_labels, weights, orders, unbiased, scale, with_gradient

@@ -16,6 +16,8 @@ def check_features(x: Tensor, name: str) -> None:
         raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}")
     if x.dim() != 2:
         raise ValueError(f"{name} must have the shape (rows, features), got {tuple(x.shape)}")
+    if x.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got {x.layout}: call .to_dense()")
     if not x.is_floating_point():
         raise TypeError(f"{name} must hold floating-point numbers, got {x.dtype}")
     if x.shape[0] == 0 or x.shape[1] == 0:
@@ -66,6 +68,26 @@ def check_finite(x: Tensor, name: str) -> None:
                 f"{name} holds NaN or infinite values in {bad_rows.numel()} of its {x.shape[0]} rows, "
                 f"first in row {int(bad_rows[0])}"
             )
+
+
+def check_scale(scale: Tensor | None) -> None:
+    """Require a tensor of one real number, or None."""
+    if scale is None:
+        return
+    if not isinstance(scale, Tensor):
+        raise TypeError(f"scale must be a tensor of one number such as torch.tensor(2.0), got {scale!r}")
+    if scale.numel() != 1 or not scale.is_floating_point():
+        raise ValueError(
+            f"scale must hold one floating-point number, got the shape {tuple(scale.shape)} of {scale.dtype}"
+        )
+
+
+def check_numbers(weights: Tensor | None, scale: Tensor | None) -> None:
+    """Require finite weights and a finite scale of at least 0, if given (reads the values)."""
+    if weights is not None and not torch.isfinite(weights).all():
+        raise ValueError("weights must hold finite numbers, got NaN or infinite ones")
+    if scale is not None and not 0 <= float(scale) < float("inf"):
+        raise ValueError(f"scale must be a finite number of at least 0 (0: that of this batch), got {float(scale)}")
 
 
 def check_alignment_input(

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .autograd import weighted_distances
 from .checks import check_finite, check_pair
-from .plain_checks import check_choice, check_order
+from .plain_checks import check_choice, check_count, check_order
 from .recomputed import look
 from .scatter import scatter_tensor
 
@@ -21,11 +21,13 @@ def unique_coefficients(num_features: int, order: int) -> int:
     >>> unique_coefficients(4096, 3)
     11461636096
     """
-    return comb(num_features + order - 1, order)
+    return comb(check_count(num_features, "num_features") + check_count(order, "order") - 1, order)
 
 
 def explicit_cost(num_source: int, num_target: int, num_features: int, order: int) -> int:
     """Multiplications of the explicit distance by the paper's formula, (N + N* + 1)·D, D the unique coefficients."""
+    check_count(num_source, "num_source", 0)
+    check_count(num_target, "num_target", 0)
     return (num_source + num_target + 1) * unique_coefficients(num_features, order)
 
 
@@ -37,6 +39,9 @@ def gram_cost(num_source: int, num_target: int, num_features: int) -> int:
     >>> round(explicit_cost(20, 3, 4096, 3) / gram_cost(20, 3, 4096))  # the text says 143 000
     143194
     """
+    check_count(num_source, "num_source", 0)
+    check_count(num_target, "num_target", 0)
+    check_count(num_features, "num_features")
     return (num_source**2 + num_source * num_target + num_target**2) * num_features
 
 

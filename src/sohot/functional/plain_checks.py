@@ -36,6 +36,15 @@ def check_not_negative(value: float, name: str) -> float:
     return float(value)
 
 
+def check_positive(value: float, name: str) -> float:
+    """Require a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{name} must be a finite number above 0, got {value}")
+    return value
+
+
 def check_count(value: int, name: str, lowest: int = 1) -> int:
     """Require an integer of at least `lowest`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < lowest:

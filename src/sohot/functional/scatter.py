@@ -3,14 +3,20 @@
 They grow as d^r, so use them for few features, for order 2, and to check the Gram form.
 """
 
+from functools import partial, reduce
+
 import torch
 from torch import Tensor
 
-from .checks import check_features
+from .checks import check_features, check_finite
 from .plain_checks import check_order
+from .recomputed import look, recomputed
 
 MOST_COEFFICIENTS = 2**31
 """Most coefficients of an explicit tensor (8 GiB in float32); more raise an error with advice."""
+
+MOST_PRODUCTS = 2**25
+"""Most products of coefficients that are kept at once (128 MiB in float32); more rows are summed part by part."""
 
 
 def scatter_tensor(x: Tensor, order: int) -> Tensor:
@@ -33,6 +39,8 @@ def scatter_tensor(x: Tensor, order: int) -> Tensor:
     """
     check_features(x, "x")
     check_order(order)
+    if not torch.compiler.is_compiling():  # reading values would break the graph
+        look(partial(check_finite, name="x"), x)
     rows, size = x.shape
     if size**order > MOST_COEFFICIENTS:
         raise ValueError(
@@ -42,7 +50,18 @@ def scatter_tensor(x: Tensor, order: int) -> Tensor:
     with torch.autocast(x.device.type, enabled=False):
         centred = x.to(torch.promote_types(x.dtype, torch.float32))
         centred = centred - centred.mean(dim=0)
-        products = centred  # (n, d^k), k = 1 … order − 1: each row's outer product with itself, flattened
-        for _ in range(order - 2):
-            products = (products.unsqueeze(2) * centred.unsqueeze(1)).flatten(1)
-        return (products.T @ centred / rows).reshape((size,) * order)
+        at_once = max(MOST_PRODUCTS // size ** (order - 1), 1)
+        if rows <= at_once or torch.compiler.is_compiling():
+            (total,) = _sum_of_products(centred, order=order)
+        else:
+            function = partial(_sum_of_products, order=order)
+            total = reduce(torch.add, (recomputed(function, (part,))[0] for part in torch.split(centred, at_once)))
+        return (total / rows).reshape((size,) * order)
+
+
+def _sum_of_products(rows: Tensor, *, order: int) -> tuple[Tensor]:
+    """Add up the outer products of each row with itself: (d^(order − 1), d)."""
+    products = rows  # (n, d^k), k = 1 … order − 1
+    for _ in range(order - 2):
+        products = (products.unsqueeze(2) * rows.unsqueeze(1)).flatten(1)
+    return (products.T @ rows,)

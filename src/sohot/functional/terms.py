@@ -6,6 +6,7 @@ the mean term stays.
 """
 
 from collections.abc import Sequence
+from math import isfinite
 
 import torch
 from torch import Tensor
@@ -21,9 +22,18 @@ def term_weights(sigma2: float, sigma1: Sequence[float]) -> tuple[float, ...]:
 def check_weights(weights: Tensor | Sequence[float], orders: tuple[int, ...], num_classes: int) -> None:
     """Require one weight for each term, or one for each term and class."""
     terms = 1 + len(orders)
+    if not isinstance(weights, (Tensor, Sequence)) or isinstance(weights, str):
+        raise TypeError(f"weights must be a tensor or {terms} numbers, the means first, got {weights!r}")
     if not isinstance(weights, Tensor):
         if len(weights) != terms:
             raise ValueError(f"weights must hold {terms} numbers, the means first, got {len(weights)}")
+        for value in weights:
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise TypeError(f"each of weights must be a number, got {value!r}")
+            if not isfinite(value):
+                raise ValueError(f"each of weights must be a finite number, got {value}")
+    elif weights.is_complex() or weights.dtype == torch.bool:
+        raise TypeError(f"weights must hold real numbers, got {weights.dtype}")
     elif tuple(weights.shape) not in ((terms, num_classes), (terms, 1)):
         raise ValueError(
             f"weights must have the shape ({terms}, {num_classes}) or ({terms}, 1), the means first, "

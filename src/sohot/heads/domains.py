@@ -30,11 +30,14 @@ class TargetStream(BaseEstimator):  # type: ignore[misc]
 
 def read_table(estimator: BaseEstimator, table: Any, *, reset: bool) -> Features:
     """Check a table of features and make it dense; `reset` learns its columns, else they must match."""
+    _refuse_complex(table, "X")
     return _dense(validate_data(estimator, table, reset=reset, **_FORM))
 
 
 def read_labelled(estimator: BaseEstimator, table: Any, labels: Any) -> tuple[Features, Labels]:
     """Check a table of features and its labels, and learn its columns."""
+    _refuse_complex(table, "X")
+    _refuse_complex(labels, "y")
     x, y = validate_data(estimator, table, labels, **_FORM)
     return _dense(x), np.asarray(y)
 
@@ -43,9 +46,16 @@ def read_target_labels(labels: Any, table: Features) -> Labels:
     """Check the labels of a separate target table; None if it has no labels."""
     if labels is None:
         return np.full(len(table), UNLABELLED)
+    _refuse_complex(labels, "y_target")
     y: Labels = np.asarray(column_or_1d(labels))
     check_consistent_length(table, y)
     return y
+
+
+def _refuse_complex(table: Any, name: str) -> None:
+    """Say it in one sentence; scikit-learn would print the whole table, or fail to convert a list."""
+    if np.iscomplexobj(table if hasattr(table, "dtype") else np.asarray(table)):
+        raise ValueError(f"Complex data not supported: {name} holds complex numbers, real ones are needed")
 
 
 def _dense(x: Any) -> Features:
@@ -105,8 +115,13 @@ def read_domains(sample_domain: Any, rows: int) -> npt.NDArray[np.int64] | None:
         return None
     if np.ndim(sample_domain) == 0:
         sample_domain = np.full(rows, sample_domain)
+    _refuse_complex(sample_domain, "sample_domain")
     values: npt.NDArray[Any] = np.asarray(column_or_1d(sample_domain))
-    if not np.issubdtype(values.dtype, np.number) or np.any(values != np.round(values)):
+    if (
+        not np.issubdtype(values.dtype, np.number)
+        or not np.isfinite(values).all()
+        or np.any(values != np.round(values))
+    ):
         raise ValueError("sample_domain must hold integers: positive for a source, negative for a target")
     if len(values) != rows:
         raise ValueError(f"sample_domain must hold one integer for each of {rows} rows, got {len(values)}")

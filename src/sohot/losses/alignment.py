@@ -207,13 +207,16 @@ class ScatterAlignment(nn.Module):
         source_domains: Tensor | None,
     ) -> DomainPair:
         """Convert the arguments of `forward` to one form."""
+        if not isinstance(source, (Tensor, list, tuple)):
+            raise TypeError(f"source must be a torch.Tensor or a list of them, got {type(source).__name__}")
         if self.scope == "marginal":  # labels are ignored
+            for x in (target, *([source] if isinstance(source, Tensor) else source)):
+                if not isinstance(x, Tensor):
+                    raise TypeError(f"source and target must hold torch.Tensors, got {type(x).__name__}")
             source_labels = _zeros_for(source) if isinstance(source, Tensor) else [_zeros_for(x) for x in source]
             target_labels = _zeros_for(target)
         elif source_labels is None or target_labels is None:
             raise ValueError("source_labels and target_labels are required unless scope='marginal'")
-        if not isinstance(source, (Tensor, list, tuple)):
-            raise TypeError(f"source must be a torch.Tensor or a list of them, got {type(source).__name__}")
         if not isinstance(source, Tensor):
             if source_domains is not None:
                 raise ValueError("source_domains requires source to be one tensor, but source is a list")

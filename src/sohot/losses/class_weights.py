@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from ..functional.plain_checks import check_count, check_not_negative
+
 
 class ClassWeights(nn.Module):
     """One weight for each class and term, pulled towards 1 and kept at 0 or above.
@@ -25,10 +27,12 @@ class ClassWeights(nn.Module):
 
     def __init__(self, num_orders: int, num_classes: int, alpha1: float, alpha2: float) -> None:
         super().__init__()
+        check_count(num_orders, "num_orders")
+        check_count(num_classes, "num_classes")
         self.raw_zeta = nn.Parameter(torch.ones(num_orders, num_classes))
         self.raw_zeta_bar = nn.Parameter(torch.ones(num_classes))
-        self.alpha1 = alpha1
-        self.alpha2 = alpha2
+        self.alpha1 = check_not_negative(alpha1, "alpha1")
+        self.alpha2 = check_not_negative(alpha2, "alpha2")
 
     @property
     def zeta(self) -> Tensor:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from ..functional.plain_checks import check_positive
 from ..methods.registry import default_loss_weight
 from .domain_labels import Anchors, DomainLabels, Mask
 from .domain_loss import DomainLoss
@@ -45,9 +46,7 @@ class SupervisedContrastive(DomainLoss):
         check_values: bool = True,
     ) -> None:
         super().__init__(num_classes, weight, "none", check_values)
-        if not 0 < temperature < float("inf"):
-            raise ValueError(f"temperature must be a finite number above 0, got {temperature}")
-        self.temperature = temperature
+        self.temperature = check_positive(temperature, "temperature")
 
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Return the mean over the anchors that have a partner."""

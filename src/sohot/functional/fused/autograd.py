@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..autograd import check_distances, weighted_sum
-from ..checks import check_rows
+from ..checks import check_numbers, check_rows
 from ..recomputed import differentiable_gradients, each_example
 from ..terms import term_shares
 from .launch import Batch, Saved, launch_backward, launch_forward
@@ -146,6 +146,7 @@ def _forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     if check_values:
         check_rows(source, source_labels, target, target_labels, num_classes)
+        check_numbers(weights, scale)
     batch = Batch(source, source_labels, target, target_labels)
     with _device_of(source):
         loss, terms, distances, spread, saved = launch_forward(

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from .recomputed import recomputed
 
-TILE = 1024
-"""Most rows of a tile: 8 MiB in float64."""
+TILE = 512
+"""Most rows of a tile: 2 MiB in float64, which a cache holds."""
 
 MOST_FEATURES = 2896
 """Most features of a matrix of features²: 64 MiB in float64."""

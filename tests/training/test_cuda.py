@@ -110,7 +110,11 @@ def test_augmented_images_are_read_ahead(tmp_path, capsys):
     options = ["--device", "cuda", "--shots", "2", "--quiet", "--augment", "--checkpoint-every", "7", "--steps", "20"]
     for precision in ("32", "bf16-mixed", "16-mixed"):
         with pytest.raises(SystemExit) as ended:
-            main(overriding(["fit", *domains.options(), *options, "--precision", precision, "--out", tmp_path / precision]))
+            main(
+                overriding(
+                    ["fit", *domains.options(), *options, "--precision", precision, "--out", tmp_path / precision]
+                )
+            )
         assert not ended.value.code, capsys.readouterr().err
 
 

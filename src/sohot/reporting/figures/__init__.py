@@ -63,7 +63,7 @@ def write_figures(records: Iterable[Attempt], grid: "Grid", out: Path, progress:
             files += save_figure(figure, refuse_link(out / "figures"), name)
         if progress is not None:
             progress(STAGE, number, len(named))
-    _replace_written(out / "figures", [file.name for file in files])
+    _replace_written(refuse_link(out / "figures"), [file.name for file in files])
     return files
 
 

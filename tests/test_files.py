@@ -74,6 +74,13 @@ def test_a_planted_temporary_file_is_neither_followed_nor_used(tmp_path: Path, m
     assert victim.read_text() == "precious"
 
 
+def test_a_name_may_be_as_long_as_names_can_be(tmp_path: Path) -> None:
+    file = tmp_path / ("ü" * 125 + ".json")  # 255 bytes
+    (tmp_path / f".{'ü' * 40}.{GONE}.00ff.tmp").write_text("half")
+    write_atomically(file, b"mine")
+    assert names(tmp_path) == [file.name]
+
+
 def test_two_temporary_names_are_never_the_same(tmp_path: Path) -> None:
     assert len({_files.hidden_beside(tmp_path / "a") for _ in range(100)}) == 100
 

@@ -31,12 +31,13 @@ else:
 STALE_SECONDS = 900
 """A hidden file of a process that nobody here knows is abandoned after this long without a change."""
 LOCK = ".lock"
+_SHOWN = 40  # characters of a file's name in that of its temporary file, so that one may be as long as names can be
 _LEFTOVER = re.compile(r"\.(?P<of>.+?)\.(?:(?P<tag>[0-9a-f]{8}-\d+-\d*)\.)?[0-9a-f]+\.(?:tmp|old)")
 
 
 def hidden_beside(file: Path, suffix: str = "tmp") -> Path:
     """Return a hidden name that nobody can guess, for what takes the place of a file or is about to go."""
-    return file.with_name(f".{file.name}.{process_tag()}.{token_hex(8)}.{suffix}")
+    return file.with_name(f".{file.name[:_SHOWN]}.{process_tag()}.{token_hex(8)}.{suffix}")
 
 
 @contextmanager
@@ -198,7 +199,7 @@ def remove_leftovers(folder: Path, of: str | None = None) -> None:
     with suppress(OSError):
         for path in [Path(entry.path) for entry in os.scandir(folder) if entry.name.startswith(".")]:
             found = None if path.is_symlink() else _LEFTOVER.fullmatch(path.name)
-            if found is None or of not in (None, found["of"]) or not _abandoned(path, found["tag"]):
+            if found is None or (of is not None and of[:_SHOWN] != found["of"]) or not _abandoned(path, found["tag"]):
                 continue
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

@@ -1,5 +1,6 @@
 """Files are written whole and never through links; folders are held by one process, and by none once it is gone."""
 
+import contextlib
 import csv
 import errno
 import io
@@ -8,6 +9,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -166,7 +168,35 @@ def test_a_new_folder_that_stays_empty_is_removed(tmp_path: Path) -> None:
     assert names(tmp_path) == []
     with holding_folder(tmp_path / "run"):
         (tmp_path / "run" / "a").touch()
-    assert names(tmp_path / "run") == [".lock", "a"]
+    assert names(tmp_path / "run") == ["a"]
+
+
+def test_a_folder_stays_held_when_who_holds_it_holds_it_again(tmp_path: Path) -> None:
+    with holding_folder(tmp_path):
+        with holding_folder(tmp_path):
+            pass
+        assert names(tmp_path) == [".lock"]
+    assert names(tmp_path) == []
+
+
+def test_of_many_that_want_a_folder_at_once_one_has_it(tmp_path: Path) -> None:
+    inside, most, held = [0], [0], [0]
+
+    def want() -> None:
+        for _ in range(100):
+            with contextlib.suppress(FolderInUse), holding_folder(tmp_path):
+                inside[0] += 1
+                most[0], held[0] = max(most[0], inside[0]), held[0] + 1
+                time.sleep(0.0005)
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=want) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+    assert held[0] > 4
 
 
 @pytest.mark.parametrize("plant", [Path.symlink_to, Path.hardlink_to])

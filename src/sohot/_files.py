@@ -223,11 +223,14 @@ _HELD: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 def holding_folder(folder: Path) -> Iterator[None]:
     """Create and lock a folder for all that happens inside, where `lock_folder` finds it locked by its caller.
 
-    If it is new and nothing was put in it, it is removed again.
+    The lock's file is removed at the end, and so is a new folder that nothing was put in.
 
     Raises:
         FolderInUse: Another process holds it.
     """
+    if folder.resolve() in _HELD.get():
+        yield
+        return
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -240,10 +243,10 @@ def holding_folder(folder: Path) -> Iterator[None]:
             yield
         finally:
             _HELD.reset(before)
-            if new and [path.name for path in folder.iterdir()] == [LOCK]:
-                with suppress(OSError):
-                    (folder / LOCK).unlink()
-                    folder.rmdir()
+            with suppress(OSError):
+                (folder / LOCK).unlink()  # still ours: a process that takes this lock later sees that its file is gone
+                if new:
+                    folder.rmdir()  # only if it is empty
 
 
 def lock_folder(folder: Path) -> ExitStack:

@@ -21,6 +21,8 @@ from sohot.experiments.store import Store
 
 GOOD = 20
 MAX_RETRIES = 1
+ENDED_BEFORE = 5
+"""So many cells end before a machine is killed."""
 
 
 def make_cells() -> list[Cell]:
@@ -39,6 +41,7 @@ def work(log: Path, cell: Cell) -> dict:
     if cell.method == "dies":
         os._exit(3)
     wait_for_both(log)
+    wait_for_the_kill(log)
     time.sleep(0.25)
     note(log, "end", cell)
     return {"split": cell.split, "threads": torch.get_num_threads(), "omp": os.environ["OMP_NUM_THREADS"]}
@@ -52,6 +55,23 @@ def wait_for_both(log: Path) -> None:
         if len(nodes) == 2 or time.time() > lines[0]["at"] + 60:
             return
         time.sleep(0.05)
+
+
+def wait_for_the_kill(log: Path) -> None:
+    """Let no cell end after the first few until a machine is killed, for a minute: it must be killed with a cell."""
+    since = time.time()
+    while ended_keys(log, ENDED_BEFORE) and not killed_mark(log).exists() and time.time() < since + 60:
+        time.sleep(0.05)
+
+
+def ended_keys(log: Path, least: int) -> set[str]:
+    """Return the cells that have ended, if there are enough of them."""
+    ended = {line["key"] for line in attempts(log) if line["what"] == "end"}
+    return ended if len(ended) >= least else set()
+
+
+def killed_mark(log: Path) -> Path:
+    return log.with_suffix(".killed")
 
 
 def note(log: Path, what: str, cell: Cell) -> None:
@@ -68,16 +88,16 @@ def attempts(log: Path) -> list[dict]:
 def kill_node(node, log: Path) -> None:
     """Kill a machine of the cluster with all its processes, in the middle, while it computes a cell."""
     while True:
-        lines = attempts(log)
-        here = [line for line in lines if line["node"] == node.node_id]
-        ended = {line["key"] for line in lines if line["what"] == "end"}
+        here = [line for line in attempts(log) if line["node"] == node.node_id]
+        ended = ended_keys(log, ENDED_BEFORE)
         begun = {line["key"] for line in here if line["what"] == "begin" and line["method"] == "good"}
-        if len(ended) >= 5 and begun - ended:
+        if ended and begun - ended:
             break
         time.sleep(0.005)
     running = {process.process.pid for kind in node.all_processes.values() for process in kind}
     for pid in running | {line["pid"] for line in here if Path(f"/proc/{line['pid']}").exists()}:
         os.kill(pid, signal.SIGKILL)
+    killed_mark(log).touch()
 
 
 def run_grid(folder: Path) -> dict:

@@ -163,7 +163,7 @@ def test_without_ray_the_sentence_says_how_to_get_it(monkeypatch):
     ("bad", "sentence"),
     [
         ({"workers": 0}, "workers must be at least 1, got 0"),
-        ({"device": "tpu"}, "device must be one of 'auto', 'cpu', 'cuda', 'mps', got 'tpu'"),
+        ({"device": "tpu"}, r"device must be one of 'auto', 'cpu', 'cuda', 'mps', got 'tpu'; did you mean 'cpu'\?"),
         ({"cpus_per_cell": 0}, "cpus_per_cell must be above 0, got 0"),
         ({"cpus_per_cell": float("nan")}, "cpus_per_cell must be above 0, got nan"),
         ({"gpus_per_cell": -1}, "gpus_per_cell must be 0 or more, got -1"),

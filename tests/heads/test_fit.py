@@ -111,7 +111,7 @@ def test_in_float32_too():
 
 def test_a_fit_that_diverges_leaves_the_others_alone():
     problems = [problem(0), problem(1)]
-    wild = replace(SHORT, lr=1e200, optimizer="sgd", feature_scale="none")
+    wild = replace(SHORT, lr=1e30, optimizer="sgd", feature_scale="none")
     calm = replace(SHORT, optimizer="sgd", feature_scale="none")
     found = fit_stack(problems, [wild, calm])
     assert [fit.diverged for fit in found] == [True, False]

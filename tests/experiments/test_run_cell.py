@@ -20,7 +20,7 @@ from sohot.experiments.run_cell import run_cell
 from sohot.runs import RunConfig
 from sohot.runs.batch_shape import make_batches
 from sohot.runs.run_model import build_model
-from sohot.runs.train_and_test import evaluate_on
+from sohot.runs.run_outputs import evaluate_on
 from sohot.runs.trunk_store import trunk_outputs
 from sohot.training import Diverged, fit
 

@@ -108,7 +108,7 @@ def test_the_trunk_may_be_cached_on_the_gpu(tmp_path, capsys):
 def test_augmented_images_are_read_ahead(tmp_path, capsys):
     domains = make_domains(tmp_path)
     options = ["--device", "cuda", "--shots", "2", "--quiet", "--augment", "--checkpoint-every", "7", "--steps", "20"]
-    for precision in ("32", "bf16-mixed", "16-mixed"):
+    for precision in ("32-true", "bf16-mixed", "16-mixed"):
         with pytest.raises(SystemExit) as ended:
             main(
                 overriding(

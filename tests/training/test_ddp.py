@@ -17,9 +17,10 @@ from safetensors.torch import load_file
 import sohot
 from sohot.methods import FitSettings
 from sohot.training import load_run
+from sohot.training.fabric import make_fabric
 from sohot.training.logs import read_csv_log
 from sohot.training.randomness import reproducible, seed_all, step_seed
-from sohot.training.ranks import Ranks, make_fabric
+from sohot.training.ranks import Ranks
 
 from .conftest import load
 

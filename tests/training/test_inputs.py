@@ -3,8 +3,9 @@ import torch
 
 from sohot.methods import FitSettings
 from sohot.training import TensorInputs, predict_logits
+from sohot.training.fabric import make_fabric
 from sohot.training.inputs import Domain, Inputs, WholeSet, fingerprint_batches
-from sohot.training.ranks import Ranks, make_fabric
+from sohot.training.ranks import Ranks
 from sohot.training.trainer import Trainer
 
 

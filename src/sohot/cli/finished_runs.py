@@ -8,10 +8,9 @@ from typing import Any
 from .._device import choose_device
 from .._outputs import STDOUT, is_stream, write_output
 from ..data.names import printable
-from ..reporting.pages import kind_of, write_report
 from ..runs.loaded_run import LoadedRun, export_run, images_for, open_run
 from ..runs.predictions import Prediction, classify, find_images, predictions_csv, require_writable
-from ..runs.train_and_test import evaluate_on
+from ..runs.run_outputs import evaluate_on
 from .console import for_output
 from .output import (
     bar,
@@ -143,6 +142,8 @@ def report_on(
 ) -> None:
     """Write the report of a folder and say where it is."""
     require_one_output(out, "--out", json)
+    from ..reporting.pages import kind_of, write_report  # what draws takes a moment to import
+
     with results_only(), bar(quiet) as progress:
         file = write_report(folder, out, images=images, figures=figures, progress=progress, trust=trust)
     size = None if is_stream(file) else file.stat().st_size

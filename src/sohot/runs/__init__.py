@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .run_data import RunData as RunData
     from .run_data import gather as gather
     from .run_outputs import RunOutputs as RunOutputs
+    from .run_outputs import evaluate_on as evaluate_on
     from .run_outputs import read_outputs as read_outputs
-    from .train_and_test import evaluate_on as evaluate_on
 else:
     __getattr__, __dir__, __all__ = lazy_parts(__name__)

@@ -14,7 +14,8 @@ from ..methods.settings import FitSettings
 from ..networks.two_streams import TwoStreams
 from ..selection.choice import Choice
 from ..training.errors import ChangedRun
-from ..training.ranks import Ranks, make_fabric
+from ..training.fabric import make_fabric
+from ..training.ranks import Ranks
 from ..training.run_folder import require_same
 from .auto import SELECTION, auto_candidates, is_auto, recall_choice
 from .config import RunConfig

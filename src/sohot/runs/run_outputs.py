@@ -13,11 +13,12 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from .._files import write_atomically
-from ..data.image_batches import ImageInputs
+from ..data.image_batches import ImageInputs, iter_batches
 from ..data.labelled import LabelledImages, Progress
 from ..data.shots import shot_rows
 from ..networks.inference import run_batches
 from ..networks.two_streams import TwoStreams
+from ..training.evaluation import Evaluation, evaluate, predict_logits
 from ..training.inputs import Inputs
 
 OUTPUTS = "test_outputs.safetensors"
@@ -154,6 +155,38 @@ def _stream(model: TwoStreams, domain: str, from_trunk: Tensor) -> tuple[Tensor,
 
 def _some_of_each_class(images: LabelledImages) -> Tensor:
     return torch.tensor(sorted(shot_rows(images, PER_CLASS, seed=0)), dtype=torch.int64)
+
+
+def evaluate_on(
+    model: TwoStreams,
+    images: LabelledImages,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    outputs: Inputs | None = None,
+) -> Evaluation:
+    """Classify images with the target stream and compare with the truth.
+
+    Args:
+        model: The trained streams.
+        images: Images with their classes, numbered as in training.
+        workers: Threads that read images.
+        progress: Receives the number of images tested.
+        outputs: Outputs of the target's trunk for the images, if available; None to read the images.
+
+    Returns:
+        Accuracies with their 95 % intervals and the confusion matrix.
+    """
+    if outputs is None:
+        batches = iter_batches(images, model.inputs["target"], IMAGE_BATCH, workers)
+        rows: list[Tensor] = []
+        for some in run_batches(model.target_only(), batches, next(model.parameters()).device):
+            rows += some.float()
+            if progress is not None:
+                progress("testing", len(rows), len(images))
+        logits = torch.stack(rows)
+    else:
+        logits = predict_logits(model, outputs, batch_size=OUTPUT_BATCH, from_trunk=True)
+    return evaluate(logits, torch.tensor(images.labels), images.classes)
 
 
 def write_outputs(folder: Path, outputs: RunOutputs) -> None:

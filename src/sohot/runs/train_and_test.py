@@ -8,18 +8,15 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
 from .._device import choose_device
-from ..data.image_batches import iter_batches
 from ..data.labelled import LabelledImages, Progress
 from ..methods.settings import FitSettings
-from ..networks.inference import run_batches
 from ..networks.two_streams import TwoStreams
 from ..selection.choice import FoldScore
 from ..selection.folds import Fold
 from ..training.errors import Diverged
-from ..training.evaluation import Evaluation, evaluate, predict_logits
+from ..training.evaluation import Evaluation, evaluate
 from ..training.inputs import Inputs
 from ..training.ranks import Ranks, parting
 from ..training.training_run import FitResult, fit
@@ -27,7 +24,7 @@ from .batch_shape import make_batches
 from .config import RunConfig
 from .run_data import RunData
 from .run_model import build_model
-from .run_outputs import IMAGE_BATCH, OUTPUT_BATCH, OutputRecorder, RunOutputs, Shown
+from .run_outputs import OutputRecorder, RunOutputs, Shown, evaluate_on
 from .trunk_store import OFF, SHARED, TrunkStore
 
 StepWatcher = Callable[[dict[str, float]], None]
@@ -192,38 +189,6 @@ def train_fold(
     except Diverged as error:
         return FoldScore(0, len(fold.held), str(error))
     return FoldScore(evaluation.correct, evaluation.rows)
-
-
-def evaluate_on(
-    model: TwoStreams,
-    images: LabelledImages,
-    workers: int | None = None,
-    progress: Progress | None = None,
-    outputs: Inputs | None = None,
-) -> Evaluation:
-    """Classify images with the target stream and compare with the truth.
-
-    Args:
-        model: The trained streams.
-        images: Images with their classes, numbered as in training.
-        workers: Threads that read images.
-        progress: Receives the number of images tested.
-        outputs: Outputs of the target's trunk for the images, if available; None to read the images.
-
-    Returns:
-        Accuracies with their 95 % intervals and the confusion matrix.
-    """
-    if outputs is None:
-        batches = iter_batches(images, model.inputs["target"], IMAGE_BATCH, workers)
-        rows: list[Tensor] = []
-        for some in run_batches(model.target_only(), batches, next(model.parameters()).device):
-            rows += some.float()
-            if progress is not None:
-                progress("testing", len(rows), len(images))
-        logits = torch.stack(rows)
-    else:
-        logits = predict_logits(model, outputs, batch_size=OUTPUT_BATCH, from_trunk=True)
-    return evaluate(logits, torch.tensor(images.labels), images.classes)
 
 
 def _test_outputs(

@@ -4,7 +4,7 @@ import hashlib
 import os
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,16 @@ def reproducible(seed: int, device_type: str) -> Iterator[None]:
     """Seed Python, numpy and torch inside, choose deterministic kernels, and restore everything afterwards."""
     before = random_state()
     seed_all(seed)
+    try:
+        # On a CPU the kernels in use are deterministic anyway, and asking for them imports a compiler for seconds.
+        with _deterministic_kernels() if device_type == "cuda" else nullcontext():
+            yield
+    finally:
+        restore_random_state(before)
+
+
+@contextmanager
+def _deterministic_kernels() -> Iterator[None]:
     deterministic, warn_only = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -23,18 +33,16 @@ def reproducible(seed: int, device_type: str) -> Iterator[None]:
     benchmark = torch.backends.cudnn.benchmark
     memory: Any = torch.utils.deterministic
     filled = memory.fill_uninitialized_memory
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cudnn.benchmark = False
+    memory.fill_uninitialized_memory = False  # it costs a kernel per tensor, and only helps find other bugs
     try:
-        if device_type == "cuda":  # on a CPU the kernels in use are deterministic anyway
-            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-            torch.use_deterministic_algorithms(True, warn_only=True)
-            torch.backends.cudnn.benchmark = False
-            memory.fill_uninitialized_memory = False  # it costs a kernel per tensor, and only helps find other bugs
         yield
     finally:
         memory.fill_uninitialized_memory = filled
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
         torch.backends.cudnn.benchmark = benchmark
-        restore_random_state(before)
 
 
 def step_seed(seed: int, rank: int, step: int) -> int:

@@ -14,11 +14,12 @@ from torch import nn
 from ..methods.settings import FitSettings
 from .batch_norm import batch_norm_over_ranks
 from .checkpoint import Checkpoint, load_checkpoint
+from .fabric import make_fabric
 from .inputs import Batches, Domain, Inputs, WholeSet, fingerprint_batches
 from .loop import Loop, run_loggers
 from .objective import Objective
 from .randomness import reproducible
-from .ranks import Ranks, make_fabric
+from .ranks import Ranks
 from .run_folder import RunFolder
 from .streams import as_streams, require_one_input
 from .trainer import Record, Trainer, compiled

@@ -101,7 +101,10 @@ def main() -> None:
     parser.add_argument("--before", type=Path, help="checkout of an earlier version")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--images", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=2, help="turns of a command")
+    parser.add_argument(
+        "--predict-rounds", type=int, default=5, help="turns of predict, which is compared most closely"
+    )
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
@@ -129,7 +132,8 @@ def compare(given: argparse.Namespace, work: Path) -> list[str]:
     }
     costs: dict[tuple[str, str], list[Cost]] = {}
     for command, words in commands.items():
-        for turn in range(given.rounds):
+        turns = range(given.predict_rounds if command == "predict" else given.rounds)
+        for turn in turns:
             for name, checkout in versions.items():
                 costs.setdefault((command, name), []).append(
                     measure(sohot(words.format(name=name, turn=turn)), checkout, given.threads)
@@ -137,12 +141,12 @@ def compare(given: argparse.Namespace, work: Path) -> list[str]:
         if command == "predict":
             measure(sohot(f"export {work}/now-0 --onnx {model}"), HERE, given.threads)
             loop = ["-c", ONNX_LOOP, str(model), str(images), str(given.images), str(given.threads)]
-            costs[command, "ONNX Runtime"] = [measure(loop, HERE, given.threads) for _ in range(given.rounds)]
+            costs[command, "ONNX Runtime"] = [measure(loop, HERE, given.threads) for _ in turns]
             few = pictures(given.target, work / "few", FEW)
             words = f"predict {work}/now-0 {few} --out {work}/few.csv --quiet"
-            costs[f"predict {FEW}", "now"] = [measure(sohot(words), HERE, given.threads) for _ in range(given.rounds)]
+            costs[f"predict {FEW}", "now"] = [measure(sohot(words), HERE, given.threads) for _ in turns]
             loop[-2] = str(FEW)
-            costs[f"predict {FEW}", "ONNX Runtime"] = [measure(loop, HERE, given.threads) for _ in range(given.rounds)]
+            costs[f"predict {FEW}", "ONNX Runtime"] = [measure(loop, HERE, given.threads) for _ in turns]
     return page(given, {key: best(found) for key, found in costs.items()})
 
 
@@ -185,9 +189,10 @@ def page(given: argparse.Namespace, costs: dict[tuple[str, str], Cost]) -> list[
     return [
         "# Commands on a CPU",
         "",
-        f"`python benchmarks/cpu_commands.py SOURCE TARGET --before CHECKOUT`, {platform.machine()}, "
-        f"{given.threads} threads, {given.steps} steps, {given.images} images to label. The best of {given.rounds} "
-        "turns by processor time; the last column is a ratio of processor times.",
+        f"`python benchmarks/cpu_commands.py {shlex.join(sys.argv[3:])}` on SOURCE and TARGET, {platform.machine()}, "
+        f"{given.threads} threads, {given.steps} steps, {given.images} images to label. "
+        f"The best of {given.rounds} turns (of predict: {given.predict_rounds}) by processor time; the last column is a "
+        "ratio of processor times.",
         "",
         *table(header, rows),
         "",

@@ -189,10 +189,10 @@ def page(given: argparse.Namespace, costs: dict[tuple[str, str], Cost]) -> list[
     return [
         "# Commands on a CPU",
         "",
-        f"`python benchmarks/cpu_commands.py {shlex.join(sys.argv[3:])}` on SOURCE and TARGET, {platform.machine()}, "
+        f"`python benchmarks/cpu_commands.py SOURCE TARGET {shlex.join(sys.argv[3:])}`, {platform.machine()}, "
         f"{given.threads} threads, {given.steps} steps, {given.images} images to label. "
-        f"The best of {given.rounds} turns (of predict: {given.predict_rounds}) by processor time; the last column is a "
-        "ratio of processor times.",
+        f"The best of {given.rounds} turns (of predict: {given.predict_rounds}) by processor time; the last column is "
+        "a ratio of processor times.",
         "",
         *table(header, rows),
         "",

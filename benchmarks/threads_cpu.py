@@ -96,7 +96,8 @@ def main() -> None:
     lines = [
         "# Threads that compute, and how they wait",
         "",
-        f"`python benchmarks/threads_cpu.py`, {cores} cores, medians of {given.rounds} turns of {given.steps} steps. "
+        f"`python benchmarks/threads_cpu.py --steps {given.steps} --rounds {given.rounds}`, {cores} cores, "
+        f"medians of {given.rounds} turns of {given.steps} steps. "
         "Commands of sohot use one thread per core, and threads that wait sleep (passive).",
         "",
         *table(header, rows),

@@ -1,8 +1,9 @@
 """Images from disk to batches of tensors, decoded in threads (Pillow releases Python's lock while it decodes)."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -14,6 +15,8 @@ from .labelled import LabelledImages
 from .readers import read_item
 
 Rows = Sequence[int] | Tensor
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def load_image(images: LabelledImages, row: int, spec: InputSpec, out: Tensor | None = None) -> Tensor:
@@ -78,31 +81,55 @@ def iter_batches(
     workers = default_workers() if workers is None else workers
     if workers == 0:
         return (load_batch(images, rows, spec) for rows in batches)
-    return _read_ahead(images, spec, batches, workers, prefetch)
+    return _iter_read_ahead(images, spec, batches, workers, prefetch)
 
 
-def _read_ahead(
+def _iter_read_ahead(
     images: LabelledImages, spec: InputSpec, batches: list[range], workers: int, prefetch: int
 ) -> Iterator[Tensor]:
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="sohot-load")
-    waiting: deque[tuple[Tensor, list[Future[Tensor]]]] = deque()
-    try:
+    begun: deque[Tensor] = deque()
+
+    def places() -> Iterator[list[tuple[int, Tensor]]]:
         for rows in batches:
-            batch = empty_batch(len(rows), spec)
-            read = [pool.submit(load_image, images, row, spec, out) for row, out in zip(rows, batch, strict=True)]
-            waiting.append((batch, read))
+            begun.append(empty_batch(len(rows), spec))
+            yield list(zip(rows, begun[-1], strict=True))
+
+    def load(place: tuple[int, Tensor]) -> None:
+        load_image(images, place[0], spec, place[1])
+
+    for _ in read_ahead(places(), load, workers, prefetch):
+        yield begun.popleft()
+
+
+def read_ahead(
+    chunks: Iterable[Iterable[Item]], read: Callable[[Item], Result], threads: int, prefetch: int = 2
+) -> Iterator[list[Result]]:
+    """Read items in threads, the next chunks while the current one is in use.
+
+    Args:
+        chunks: The items, in chunks.
+        read: Reads one item; called in threads.
+        threads: Number of threads.
+        prefetch: Number of chunks to read ahead.
+
+    Yields:
+        What was read of each chunk, in order.
+
+    Example:
+        >>> list(read_ahead([[1, 2], [3]], str, threads=2))
+        [['1', '2'], ['3']]
+    """
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="sohot-load")
+    waiting: deque[list[Future[Result]]] = deque()
+    try:
+        for chunk in chunks:
+            waiting.append([pool.submit(read, item) for item in chunk])
             if len(waiting) > prefetch:
-                yield _finished(*waiting.popleft())
+                yield [future.result() for future in waiting.popleft()]
         while waiting:
-            yield _finished(*waiting.popleft())
+            yield [future.result() for future in waiting.popleft()]
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _finished(batch: Tensor, read: list[Future[Tensor]]) -> Tensor:
-    for future in read:
-        future.result()
-    return batch
 
 
 class ImageInputs:

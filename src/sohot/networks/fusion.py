@@ -137,6 +137,7 @@ class _Rewriting:
         self.graph, self.modules = graph, dict(graph.named_modules())
 
     def done(self) -> nn.Module:
+        """Replace every convolution that can be, and return the module of the graph."""
         for number, node in enumerate(list(self.graph.graph.nodes)):
             if (layer := self._layer(node)) is not None:
                 self._replace(node, layer, f"fused_{number}")

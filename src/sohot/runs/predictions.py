@@ -5,8 +5,8 @@ import io
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -17,6 +17,7 @@ from .._reading import read_regular
 from ..data.crops import to_tensor
 from ..data.decode import SUFFIXES, UnreadableImage, default_workers, read_image
 from ..data.folders import LeftOut
+from ..data.image_batches import read_ahead
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import natural_key, printable
@@ -96,10 +97,13 @@ def classify(
 
     def batches() -> Iterator[Tensor]:
         done = 0
-        for chunk in _read_ahead(files, run.input, workers or default_workers()):
+        chunks = [files[first : first + BATCH] for first in range(0, len(files), BATCH)]
+        contents = read_ahead(chunks, partial(_read, spec=run.input), workers or default_workers())
+        for chunk, read in zip(chunks, contents, strict=True):
             done += len(chunk)
-            unreadable.extend(LeftOut(file, content) for file, content in chunk if isinstance(content, str))
-            if whole := [(file, content) for file, content in chunk if isinstance(content, Tensor)]:
+            found = list(zip(chunk, read, strict=True))
+            unreadable.extend(LeftOut(file, content) for file, content in found if isinstance(content, str))
+            if whole := [(file, content) for file, content in found if isinstance(content, Tensor)]:
                 waiting.append(([file for file, _ in whole], done))
                 yield torch.stack([image for _, image in whole])
 
@@ -109,20 +113,6 @@ def classify(
         if progress is not None:
             progress("labelling images", done, len(files))
     return predictions, unreadable
-
-
-def _read_ahead(files: Sequence[Path], spec: InputSpec, threads: int) -> Iterator[list[tuple[Path, Tensor | str]]]:
-    """Read images in threads, the next two batches while one is in use."""
-    chunks = [files[first : first + BATCH] for first in range(0, len(files), BATCH)]
-    with ThreadPoolExecutor(threads, thread_name_prefix="sohot-load") as pool:
-        try:
-            reading: deque[list[Future[Tensor | str]]] = deque()
-            for number, chunk in enumerate(chunks):
-                for later in chunks[number + len(reading) : number + 3]:
-                    reading.append([pool.submit(_read, file, spec) for file in later])
-                yield [(file, future.result()) for file, future in zip(chunk, reading.popleft(), strict=True)]
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 def _read(file: Path, spec: InputSpec) -> Tensor | str:

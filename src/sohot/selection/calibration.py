@@ -1,0 +1,128 @@
+"""One temperature for the logits of a classifier, by which its probabilities on held-out rows are the most likely.
+
+Dividing all logits by a temperature changes no answer, only the confidence in it (Guo et al., On calibration of modern
+neural networks, 2017). A handful of labels tell the temperature only roughly, so it is drawn towards 1 (see `WIDTH`).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar  # type: ignore[import-untyped]
+
+from .answers import Answers
+from .held_out import HeldOut
+
+LOWEST, HIGHEST = 0.05, 20.0
+"""Range of temperatures."""
+WIDTH = 0.3
+"""Standard deviation of the Gaussian prior of log T, whose mean is 0."""
+_STEPS = 60
+
+
+def fit_temperature(rows: HeldOut, width: float = WIDTH) -> float:
+    """Find the temperature T that minimises −Σ log softmax(logits / T)[label] + (log T)² / (2 · width²).
+
+    Args:
+        rows: Held-out rows; 1 is returned for none.
+        width: Standard deviation of log T before any row is seen; infinity for none.
+
+    Raises:
+        ValueError: A logit is not finite.
+
+    Example:
+        >>> fit_temperature(HeldOut([[4.0, 0.0]] * 4, [0, 0, 0, 1]), width=math.inf)  # 3 of 4: log 3 would be right
+        3.64...
+    """
+    if not len(rows):
+        return 1.0
+    if not np.isfinite(rows.logits).all():
+        raise ValueError("the logits of held-out rows must be finite")
+
+    def loss(log_temperature: float) -> float:
+        likelihood = float(rows.log_likelihoods(math.exp(log_temperature)).sum())
+        return (log_temperature / width) ** 2 / 2 - likelihood
+
+    # The sum of both need not be convex: look everywhere, then closely around the best place.
+    grid: list[float] = np.linspace(math.log(LOWEST), math.log(HIGHEST), _STEPS + 1).tolist()
+    best = min(range(len(grid)), key=lambda place: loss(grid[place]))
+    around = grid[max(0, best - 1)], grid[min(_STEPS, best + 1)]
+    found = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-9})
+    return math.exp(min((0.0, float(found.x)), key=loss))  # never worse than no temperature
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How good probabilities are: mean log-likelihood of the true classes, and the expected calibration error."""
+
+    log_likelihood: float
+    calibration_error: float
+
+    @classmethod
+    def of(cls, rows: HeldOut, temperature: float = 1.0) -> "Quality":
+        """Judge softmax(logits / temperature)."""
+        likelihood = float(rows.log_likelihoods(temperature).mean())
+        return cls(likelihood, Answers.of(rows, temperature).calibration_error())
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A temperature, and what it does to the held-out rows that it was fitted to.
+
+    Attributes:
+        temperature: What logits are divided by.
+        answers: The answers to the held-out rows, with calibrated confidence.
+        before: Quality of the probabilities of the held-out rows without the temperature; None without rows.
+        after: The same with it.
+
+    Example:
+        >>> found = Calibration.of(HeldOut([[4.0, 0.0]] * 20, [0] * 15 + [1] * 5))
+        >>> 1 < found.temperature < 4, found.rows, found.after.log_likelihood > found.before.log_likelihood
+        (True, 20, True)
+    """
+
+    temperature: float
+    answers: Answers
+    before: Quality | None
+    after: Quality | None
+
+    @property
+    def rows(self) -> int:
+        """Number of held-out rows; with 0, nothing is calibrated."""
+        return len(self.answers)
+
+    @classmethod
+    def of(cls, rows: HeldOut) -> "Calibration":
+        """Fit a temperature to held-out rows."""
+        temperature = fit_temperature(rows)
+        qualities = [Quality.of(rows, at) if len(rows) else None for at in (1.0, temperature)]
+        return cls(temperature, Answers.of(rows, temperature), *qualities)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain numbers, lists and dicts."""
+        return {
+            "temperature": self.temperature,
+            "before": self.before and asdict(self.before),
+            "after": self.after and asdict(self.after),
+            "confidence": self.answers.confidence.tolist(),
+            "right": self.answers.right.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Calibration":
+        """Read the result of `as_json`.
+
+        Raises:
+            ValueError: Something is missing, of another type or out of range.
+        """
+        try:
+            temperature = float(content["temperature"])
+            qualities = [None if content[when] is None else Quality(**content[when]) for when in ("before", "after")]
+            answers = Answers(content["confidence"], content["right"])
+        except (LookupError, TypeError, AttributeError) as error:
+            raise ValueError(f"the calibration is damaged: {type(error).__name__} {error}") from None
+        if not LOWEST <= temperature <= HIGHEST:
+            raise ValueError(f"the temperature must lie in {LOWEST:g} … {HIGHEST:g}, got {temperature}")
+        return cls(temperature, answers, *qualities)

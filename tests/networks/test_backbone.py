@@ -97,7 +97,7 @@ def test_networks_that_do_not_fit_are_named(stages, message):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("vgg19", {}, "backbone must be one of lite0, alexnet, .* got 'vgg19'"),
+        ("vgg19", {}, "backbone must be one of lite0, lite1, lite2, alexnet, .* got 'vgg19'"),
         ("small-cnn", {"channels": 2}, "channels must be 1 .* or 3 .* got 2"),
         ("small-cnn", {"tap": "middle"}, "tap must be one of"),
         ("small-cnn", {"dropout": "half"}, "dropout must be one of"),
@@ -113,9 +113,8 @@ def test_bad_options_are_named(name, options, message):
 
 
 def test_all_names_are_listed():
-    assert {"lite0", "alexnet", "vgg16", "resnet50", "small-cnn", "timm:NAME", "FILE.py:function"} == {
-        *backbone_names()
-    }
+    assert {*NETWORKS, "timm:NAME", "FILE.py:function"} == {*backbone_names()}
+    assert {"lite0", "lite1", "lite2", "alexnet", "vgg16", "resnet50", "small-cnn"} == {*NETWORKS}
 
 
 def test_every_network_that_is_named_can_be_built():

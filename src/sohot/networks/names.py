@@ -2,7 +2,7 @@
 
 from ..functional.plain_checks import nearest
 
-NETWORKS = ("lite0", "alexnet", "vgg16", "resnet50", "small-cnn")
+NETWORKS = ("lite0", "lite1", "lite2", "alexnet", "vgg16", "resnet50", "small-cnn")
 PREFIX = "timm:"
 
 
@@ -10,7 +10,7 @@ def backbone_names() -> list[str]:
     """List the forms of name that `create_backbone` understands.
 
     >>> backbone_names()
-    ['lite0', 'alexnet', 'vgg16', 'resnet50', 'small-cnn', 'timm:NAME', 'FILE.py:function']
+    ['lite0', 'lite1', 'lite2', 'alexnet', 'vgg16', 'resnet50', 'small-cnn', 'timm:NAME', 'FILE.py:function']
     """
     return [*NETWORKS, f"{PREFIX}NAME", "FILE.py:function"]
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from ..data.input_spec import InputSpec
 from .backbone import Backbone, BackboneOptions
-from .lite0 import build_lite0
+from .efficientnet_lite import SIZES, build_lite
 from .names import PREFIX, check_backbone_name, is_own
 from .timm_models import build_timm
 from .torchvision_models import build_alexnet, build_resnet50, build_vgg16
@@ -49,7 +49,7 @@ def build_small_cnn(options: BackboneOptions) -> Backbone:
 Builder = Callable[[BackboneOptions], Backbone]
 
 _BUILDERS: dict[str, Builder] = {
-    "lite0": build_lite0,
+    **dict.fromkeys(SIZES, build_lite),
     "alexnet": build_alexnet,
     "vgg16": build_vgg16,
     "resnet50": build_resnet50,
@@ -70,8 +70,8 @@ def create_backbone(
     """Build a backbone by its name.
 
     Args:
-        name: "lite0" (EfficientNet-Lite0, weights from the package registry), "alexnet", "vgg16", "resnet50"
-            (torchvision), "small-cnn" (for small images; it has no trained weights and starts from scratch),
+        name: "lite0", "lite1", "lite2" (EfficientNet-Lite, weights from the package registry), "alexnet", "vgg16",
+            "resnet50" (torchvision), "small-cnn" (for small images; it has no trained weights and starts from scratch),
             "timm:NAME" for any model of timm, or "FILE.py:function" for your own: see `build_own`.
         weights: A file of weights: safetensors, or a torch state dict that holds only tensors.
         pretrained: Without a file: whether to start from the publisher's trained weights (downloaded if needed) or from

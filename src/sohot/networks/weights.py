@@ -43,6 +43,8 @@ def download(fetch: Callable[[], Any], name: str) -> Any:
     """Download weights, or say in one sentence what to do without them."""
     try:
         return fetch()
+    except ModuleNotFoundError:  # weights that come as a package: the sentence says which
+        raise
     except Exception as error:  # torch.hub and the model hubs raise anything from OSError to their own types
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ConnectionError(

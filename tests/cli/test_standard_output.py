@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import QUICK
+from safetensors.torch import load
 
 from sohot.cli import main
 
@@ -42,6 +43,12 @@ def test_features(shown, trained, tmp_path_factory):
     file.write_bytes(shown("features", trained[1].test, "--out", "-", *QUICK[:4], "--quiet").out)
     with np.load(file) as arrays:
         assert len(arrays["features"]) == 12
+
+
+def test_packed_weights(shown):
+    packed, told = shown("weights", "pack", "lite0", "--out", "-", "--quiet")
+    assert len(load(packed)) == 296
+    assert told.startswith(b"-: weights of lite0")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from .fit import make_fit
 from .one_value import OneValueCommand
 from .options import Device, Json, Quiet, ReadThreads, Threads, Trust
 from .output import print_json, print_text, say
+from .weights import weights_app
 
 app = typer.Typer(
     name="sohot",
@@ -30,6 +31,7 @@ app.command("experiment", help=HELP, cls=OneValueCommand)(experiment)
 app.command("features", cls=OneValueCommand)(features)
 app.command("fit-features", cls=OneValueCommand)(make_fit_features())
 app.add_typer(data_app)
+app.add_typer(weights_app)
 
 
 @app.callback(invoke_without_command=True)

@@ -4,6 +4,8 @@ from ..functional.plain_checks import nearest
 
 NETWORKS = ("lite0", "lite1", "lite2", "alexnet", "vgg16", "resnet50", "small-cnn")
 PREFIX = "timm:"
+FOLDER = f"{PREFIX}local-dir:"
+"""Before the folder of a timm model, as timm itself names it."""
 
 
 def backbone_names() -> list[str]:
@@ -22,6 +24,15 @@ def check_backbone_name(name: str, option: str = "backbone") -> str:
             f"{option} must be one of {', '.join(backbone_names())}, got {name!r}{nearest(name, NETWORKS)}"
         )
     return name
+
+
+def is_folder(name: str) -> bool:
+    """Whether a backbone's name has the form timm:local-dir:FOLDER.
+
+    >>> is_folder("timm:local-dir:nets/resnet18"), is_folder("timm:resnet18")
+    (True, False)
+    """
+    return name.startswith(FOLDER)
 
 
 def is_own(name: str) -> bool:

@@ -10,10 +10,10 @@ from ..data.input_spec import InputSpec
 from .backbone import Backbone, BackboneOptions
 from .efficientnet_lite import SIZES, build_lite
 from .names import PREFIX, check_backbone_name, is_own
-from .timm_models import build_timm
+from .timm_models import build_timm, full_name
 from .torchvision_models import build_alexnet, build_resnet50, build_vgg16
 from .user_network import build_own
-from .weights import fill, read_weights
+from .weights import fill, packed_for, read_weights
 
 FEATURES = 128
 
@@ -94,7 +94,20 @@ def create_backbone(
     """
     file = None if weights is None else Path(weights)
     options = BackboneOptions(name, file, pretrained, channels, tap, dropout, size)
-    return find_builder(name)(options)
+    build = find_builder(name)
+    if file is not None:
+        _require_weights_of(name, file)
+    return build(options)
+
+
+def _require_weights_of(name: str, file: Path) -> None:
+    """Refuse a file that was packed for another network: that of a sister may fit, and expect other images."""
+    packed = packed_for(file)
+    if packed not in (None, name, full_name(name) if name.startswith(PREFIX) else name):
+        raise ValueError(
+            f"weights {file} were packed for the backbone {packed}, not for {name}: choose that backbone, or give "
+            "other weights"
+        )
 
 
 def find_builder(name: str) -> Builder:

@@ -12,7 +12,7 @@ from ..data.input_spec import INTERPOLATIONS, InputSpec
 from .any_network import from_network
 from .backbone import Backbone, BackboneOptions
 from .names import PREFIX
-from .weights import download, fill, read_weights
+from .weights import State, download, fill, read_weights
 
 _PATIENCE = 5.0
 """Seconds to wait for the model hub."""
@@ -20,14 +20,8 @@ _PATIENCE = 5.0
 
 def build_timm(options: BackboneOptions) -> Backbone:
     """Build a model of timm without its classifier."""
-    timm = _import_timm()
-    model = options.name.removeprefix(PREFIX)
-    if not timm.is_model(model.partition(".")[0]):
-        close = difflib.get_close_matches(model, timm.list_models(), n=3)
-        hint = f": perhaps {' or '.join(close)}" if close else "; timm.list_models() lists them"
-        raise ValueError(f"backbone {options.name}: timm has no model named {model!r}{hint}")
+    timm, model, config = _find_model(options.name)
     settings: dict[str, Any] = {"num_classes": 0}
-    config = timm.get_pretrained_cfg(model, allow_unregistered=True)
     if options.size is not None and config is not None and config.fixed_input_size:
         settings["img_size"] = options.size
     if options.weights is None and options.pretrained:
@@ -38,6 +32,39 @@ def build_timm(options: BackboneOptions) -> Backbone:
         fill(network, read_weights(options.weights), str(options.weights), options.name, _classifier(network))
     pretrained = options.weights is not None or options.pretrained
     return from_network(options.name, network, timm_spec(network, options.size), options, pretrained=pretrained)
+
+
+def timm_weights(name: str) -> State:
+    """Download the weights of a timm model, without its classifier."""
+    timm, model, _ = _find_model(name)
+    state: State = _with_weights(timm, model, {"num_classes": 0}).state_dict()
+    return state
+
+
+def full_name(name: str) -> str:
+    """Name a timm model together with the weights that timm means if it is named without.
+
+    >>> full_name("timm:resnet18")
+    'timm:resnet18.a1_in1k'
+    """
+    _, model, config = _find_model(name)
+    return f"{PREFIX}{model.partition('.')[0]}.{config.tag}" if config is not None and config.tag else name
+
+
+def _find_model(name: str) -> tuple[Any, str, Any]:
+    """Return timm, the name it has for a model, and what it says about the weights, or say that it has none."""
+    timm = _import_timm()
+    model = name.removeprefix(PREFIX)
+    architecture = model.partition(".")[0]
+    if not timm.is_model(architecture):
+        close = difflib.get_close_matches(model, timm.list_models(), n=3)
+        hint = f": perhaps {' or '.join(close)}" if close else "; timm.list_models() lists them"
+        raise ValueError(f"backbone {name}: timm has no model named {model!r}{hint}")
+    try:
+        return timm, model, timm.get_pretrained_cfg(model, allow_unregistered=True)
+    except RuntimeError:  # the model has no such weights
+        known = ", ".join(timm.list_pretrained(f"{architecture}.*"))
+        raise ValueError(f"backbone {name}: timm has no weights of that name, but {known or 'none'}") from None
 
 
 def _with_weights(timm: Any, model: str, settings: Mapping[str, Any]) -> Any:

@@ -13,6 +13,8 @@ from .stages import group_stages
 from .weights import State, load_weights
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+ENUMS = {"alexnet": "AlexNet_Weights", "vgg16": "VGG16_Weights", "resnet50": "ResNet50_Weights"}
+"""Where torchvision lists the weights of each network."""
 
 
 def imagenet_spec(size: int | None = None) -> InputSpec:
@@ -37,18 +39,18 @@ DROPOUT = 0.5
 
 def build_alexnet(options: BackboneOptions) -> Backbone:
     """Build torchvision's AlexNet up to fc7."""
-    return _build(options, "alexnet", "AlexNet_Weights")
+    return _build(options, "alexnet")
 
 
 def build_vgg16(options: BackboneOptions) -> Backbone:
     """Build torchvision's VGG16 (without batch normalisation) up to fc7."""
-    return _build(options, "vgg16", "VGG16_Weights")
+    return _build(options, "vgg16")
 
 
-def _build(options: BackboneOptions, model: str, enum: str) -> Backbone:
+def _build(options: BackboneOptions, model: str) -> Backbone:
     tap = options.choose_tap("before-relu", "after-relu")
     network = getattr(import_torchvision().models, model)(weights=None)
-    loaded = load_weights(network, options, lambda: torchvision_weights(enum), classifier=("classifier.6.",))
+    loaded = load_weights(network, options, lambda: torchvision_weights(ENUMS[model]), classifier=("classifier.6.",))
     stages = group_stages(_layers(network, tap, options.dropout == "everywhere"))
     convolutions = [index for index, stage in enumerate(stages) if _holds_convolution(stage)]
     row, spec = fit_channels(stages, imagenet_spec(options.size), options.channels)
@@ -85,6 +87,6 @@ def _holds_convolution(stage: nn.Module) -> bool:
 def build_resnet50(options: BackboneOptions) -> Backbone:
     """Build torchvision's ResNet-50 without its classifier."""
     network = import_torchvision().models.resnet50(weights=None)
-    loaded = load_weights(network, options, lambda: torchvision_weights("ResNet50_Weights"), classifier=("fc.",))
+    loaded = load_weights(network, options, lambda: torchvision_weights(ENUMS["resnet50"]), classifier=("fc.",))
     network.fc = nn.Identity()
     return from_network("resnet50", network, imagenet_spec(options.size), options, pretrained=loaded)

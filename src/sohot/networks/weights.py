@@ -6,13 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from .._reading import require_regular
 from .backbone import BackboneOptions
 
 State = Mapping[str, Tensor]
+VERSION, BACKBONE = "sohot", "backbone"
+"""Metadata of a file of packed weights: the version that packed it, and the name of the backbone."""
+_ADVICE = (
+    "give a file with --weights FILE (in an experiment: --set weights=FILE), or start untrained with --from-scratch"
+)
 
 
 def load_weights(
@@ -39,7 +45,7 @@ def load_weights(
     return options.weights is not None or options.pretrained
 
 
-def download(fetch: Callable[[], Any], name: str) -> Any:
+def download(fetch: Callable[[], Any], name: str, advice: str = _ADVICE) -> Any:
     """Download weights, or say in one sentence what to do without them."""
     try:
         return fetch()
@@ -48,9 +54,7 @@ def download(fetch: Callable[[], Any], name: str) -> Any:
     except Exception as error:  # torch.hub and the model hubs raise anything from OSError to their own types
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ConnectionError(
-            f"the pre-trained weights of {name} could not be downloaded ({reason}): "
-            "give a file with --weights FILE (in an experiment: --set weights=FILE), or start untrained with "
-            "--from-scratch"
+            f"the pre-trained weights of {name} could not be downloaded ({reason}): {advice}"
         ) from None
 
 
@@ -77,6 +81,17 @@ def read_weights(file: Path) -> dict[str, Tensor]:
     if not isinstance(state, Mapping) or not state or not all(isinstance(v, Tensor) for v in state.values()):
         raise ValueError(f"weights {file}: expected a state dict (tensors by name), got {type(state).__name__}")
     return {str(name).removeprefix("module."): tensor for name, tensor in state.items()}
+
+
+def packed_for(file: Path) -> str | None:
+    """Return the name of the backbone that a file of weights was packed for; None for any other file."""
+    try:
+        require_regular(file)
+        with safe_open(file, framework="pt") as handle:
+            about = handle.metadata() or {}
+    except (OSError, SafetensorError):
+        return None  # whoever reads the weights says what is wrong
+    return about.get(BACKBONE) if VERSION in about else None
 
 
 def _read_torch(file: Path) -> Any:

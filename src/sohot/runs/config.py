@@ -72,7 +72,9 @@ class RunConfig(ImageOptions, HeadOptions):
     json: bool = option(False, RUN, "Print one JSON object.", stored=False)
 
     backbone: str = option("lite0", NETWORK, f"Network: {', '.join(backbone_names())}.")
-    weights: Path | None = option(None, NETWORK, "File of its weights: safetensors, or a state dict of plain tensors.")
+    weights: Path | None = option(
+        None, NETWORK, "File of its weights: safetensors (`sohot weights pack` makes one), or a state dict."
+    )
     from_scratch: bool = option(False, NETWORK, "Start from random weights.")
     tap: str | None = option(None, NETWORK, f"Where to take the features: {', '.join(TAPS[:-1])} or {TAPS[-1]}.")
     dropout: str = option(

@@ -113,7 +113,7 @@ def test_bad_options_are_named(name, options, message):
 
 
 def test_all_names_are_listed():
-    assert {*NETWORKS, "timm:NAME", "FILE.py:function"} == {*backbone_names()}
+    assert {*NETWORKS, "timm:NAME", "timm:local-dir:FOLDER", "FILE.py:function"} == {*backbone_names()}
     assert {"lite0", "lite1", "lite2", "alexnet", "vgg16", "resnet50", "small-cnn"} == {*NETWORKS}
 
 

@@ -13,7 +13,7 @@ from ..data.datasets.dataset import DataSet
 from ..data.protocols.paper import paper_numbers
 from ..functional.plain_checks import check_choice
 from ..methods.settings import FitSettings
-from ..networks.names import is_own
+from ..networks.names import files_of
 from ..networks.registry import find_builder
 from ..runs.config import RunConfig
 from ..selection.spaces import image_space
@@ -150,8 +150,7 @@ def data_fingerprint(dataset: DataSet, shift: str) -> str:
 
 def weights_fingerprint(backbone: str, settings: Mapping[str, Any]) -> str:
     """Fingerprint the files that a network is made of, except sohot's own; "" if there are none."""
-    own = [name for name in (backbone, settings.get("source_backbone")) if name and is_own(name)]
-    used = [Path(name.rpartition(":")[0]) for name in own]
+    used = [file for name in (backbone, settings.get("source_backbone")) if name for file in files_of(name)]
     used += [Path(settings[name]) for name in ("weights", "source_weights") if settings.get(name)]
     for file in used:
         if not file.is_file():

@@ -58,7 +58,7 @@ def pack_weights(name: str) -> PackedWeights:
     fetch = publisher(name)
     spec = create_backbone(name, pretrained=False).input
     state: State = download(fetch, name, _ADVICE)
-    return PackedWeights(full_name(name) if name.startswith(PREFIX) else name, spec, state)
+    return PackedWeights(full_name(name), spec, state)
 
 
 def publisher(name: str) -> Callable[[], State]:

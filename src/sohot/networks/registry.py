@@ -9,7 +9,8 @@ from torch import nn
 from ..data.input_spec import InputSpec
 from .backbone import Backbone, BackboneOptions
 from .efficientnet_lite import SIZES, build_lite
-from .names import PREFIX, check_backbone_name, is_own
+from .names import PREFIX, check_backbone_name, is_folder, is_own
+from .timm_folder import build_folder
 from .timm_models import build_timm, full_name
 from .torchvision_models import build_alexnet, build_resnet50, build_vgg16
 from .user_network import build_own
@@ -72,7 +73,8 @@ def create_backbone(
     Args:
         name: "lite0", "lite1", "lite2" (EfficientNet-Lite, weights from the package registry), "alexnet", "vgg16",
             "resnet50" (torchvision), "small-cnn" (for small images; it has no trained weights and starts from scratch),
-            "timm:NAME" for any model of timm, or "FILE.py:function" for your own: see `build_own`.
+            "timm:NAME" for any model of timm, "timm:local-dir:FOLDER" for one in a folder: see `build_folder`, or
+            "FILE.py:function" for your own: see `build_own`.
         weights: A file of weights: safetensors, or a torch state dict that holds only tensors.
         pretrained: Without a file: whether to start from the publisher's trained weights (downloaded if needed) or from
             scratch.
@@ -103,7 +105,7 @@ def create_backbone(
 def _require_weights_of(name: str, file: Path) -> None:
     """Refuse a file that was packed for another network: that of a sister may fit, and expect other images."""
     packed = packed_for(file)
-    if packed not in (None, name, full_name(name) if name.startswith(PREFIX) else name):
+    if packed is not None and packed != full_name(name):
         raise ValueError(
             f"weights {file} were packed for the backbone {packed}, not for {name}: choose that backbone, or give "
             "other weights"
@@ -114,6 +116,8 @@ def find_builder(name: str) -> Builder:
     """Look up the builder of a backbone; a ValueError names the choices."""
     if is_own(name):
         return build_own
+    if is_folder(name):
+        return build_folder
     if name.startswith(PREFIX):
         return build_timm
     return _BUILDERS[check_backbone_name(name)]

@@ -11,7 +11,7 @@ from .._torchvision import import_torchvision
 from ..data.input_spec import INTERPOLATIONS, InputSpec
 from .any_network import from_network
 from .backbone import Backbone, BackboneOptions
-from .names import PREFIX
+from .names import PREFIX, is_folder
 from .weights import State, download, fill, read_weights
 
 _PATIENCE = 5.0
@@ -42,18 +42,20 @@ def timm_weights(name: str) -> State:
 
 
 def full_name(name: str) -> str:
-    """Name a timm model together with the weights that timm means if it is named without.
+    """Name a timm model together with the weights that timm means if it is named without; other names stay.
 
     >>> full_name("timm:resnet18")
     'timm:resnet18.a1_in1k'
     """
+    if is_folder(name) or not name.startswith(PREFIX):
+        return name
     _, model, config = _find_model(name)
     return f"{PREFIX}{model.partition('.')[0]}.{config.tag}" if config is not None and config.tag else name
 
 
 def _find_model(name: str) -> tuple[Any, str, Any]:
     """Return timm, the name it has for a model, and what it says about the weights, or say that it has none."""
-    timm = _import_timm()
+    timm = import_timm()
     model = name.removeprefix(PREFIX)
     architecture = model.partition(".")[0]
     if not timm.is_model(architecture):
@@ -97,7 +99,7 @@ def _reaches(address: str) -> bool:
 
 def timm_spec(network: nn.Module, size: int | None = None) -> InputSpec:
     """Read the input format that a timm model declares."""
-    config = _import_timm().data.resolve_model_data_config(network)
+    config = import_timm().data.resolve_model_data_config(network)
     side = size or config["input_size"][-1]
     interpolation = config["interpolation"] if config["interpolation"] in INTERPOLATIONS else "bicubic"
     resize = max(side, round(side / config["crop_pct"]))
@@ -109,7 +111,8 @@ def _classifier(network: Any) -> tuple[str, ...]:
     return tuple(f"{name}." for name in ([names] if isinstance(names, str) else names))
 
 
-def _import_timm() -> Any:
+def import_timm() -> Any:
+    """Import timm, or say how to install it."""
     import_torchvision()  # timm imports it, and would fail if its operators do not load
     try:
         return import_module("timm")

@@ -31,7 +31,7 @@ from ..methods.options import (
 )
 from ..methods.registry import method
 from ..methods.settings import LOGGERS, FitSettings, HeadOptions, ImageOptions
-from ..networks.names import backbone_names, check_backbone_name, is_own
+from ..networks.names import absolute_name, backbone_names, check_backbone_name, files_of
 
 CACHES = ("memory", "device", "disk", "off")
 RESOLVED = ("auto", "paper")
@@ -183,6 +183,9 @@ class RunConfig(ImageOptions, HeadOptions):
         for name in ("split", "weights", "source_weights"):
             if (file := getattr(self, name)) is not None:
                 _require(file, flag(name), file.is_file(), "file")
+        for name in _NETWORKS:
+            for file in files_of(getattr(self, name) or ""):
+                _require(file, flag(name), file.is_file(), "file")
 
     def settings(self, steps: int | None = None, from_trunk: bool = False) -> FitSettings:
         """Return the training settings; `steps` overrides the number of steps, for runs counted in epochs."""
@@ -199,7 +202,7 @@ class RunConfig(ImageOptions, HeadOptions):
         for one in in_groups(RunConfig):
             value = getattr(self, one.name)
             if one.metadata["stored"] and value is not None:
-                found[one.name] = _absolute(value) if one.name in _NETWORKS else _plain(value)
+                found[one.name] = absolute_name(value) if one.name in _NETWORKS else _plain(value)
         return found
 
     def changed(self) -> dict[str, Any]:
@@ -221,12 +224,6 @@ def _require(path: Path, option: str, there: bool, kind: str) -> None:
     if not there:
         what = f"it is not a {kind}" if path.exists() else f"there is no such {kind}"
         raise FileNotFoundError(f"{option} {printable(path)}: {what}")
-
-
-def _absolute(name: str) -> str:
-    """Give the name of a user's own network with the absolute path of its file."""
-    file, _, function = name.rpartition(":")
-    return f"{Path(file).absolute()}:{function}" if is_own(name) else name
 
 
 def _plain(value: Any) -> Any:

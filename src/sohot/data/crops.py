@@ -92,7 +92,7 @@ def to_tensor(image: Image.Image, spec: InputSpec, crop: Crop | None = None, out
 def fit_image(image: Image.Image, spec: InputSpec, crop: Crop | None = None) -> Image.Image:
     """Convert an image to the size and channels of a network's input, as `to_tensor` describes."""
     image = convert(image, spec.channels)
-    crop = _centre(*image.size, spec) if crop is None else crop
+    crop = crop_at(*image.size, spec) if crop is None else crop
     left, top, right, bottom = crop[:4]
     if right - left == bottom - top == spec.size and left == int(left) and top == int(top):
         image = image.crop((int(left), int(top), int(right), int(bottom)))  # what resizing to the same size gives
@@ -102,11 +102,23 @@ def fit_image(image: Image.Image, spec: InputSpec, crop: Crop | None = None) -> 
     return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if crop.mirrored else image
 
 
-def _centre(width: int, height: int, spec: InputSpec) -> Crop:
-    """Find the centre, on the pixel grid of the resized image (as torchvision's Resize and CenterCrop do)."""
+def crop_at(width: int, height: int, spec: InputSpec, across: float = 0.5, down: float = 0.5) -> Crop:
+    """Place the square that a network sees on the pixel grid of the resized image, as torchvision's crops do.
+
+    Args:
+        width: Width of the image.
+        height: Its height.
+        spec: Input format of the network.
+        across: Where the square lies between the left edge (0) and the right edge (1).
+        down: Where it lies between the top (0) and the bottom (1).
+
+    Example:
+        >>> crop_at(400, 300, InputSpec(size=200, mean=(0.5,), std=(0.5,), resize=300), across=1, down=0)
+        Crop(left=200.0, top=0.0, right=400.0, bottom=200.0, mirrored=False)
+    """
     short = min(width, height)
     resized = [spec.resize if side == short else int(spec.resize * side / short) for side in (width, height)]
-    left, top = (round((side - spec.size) / 2) for side in resized)
+    left, top = (round((side - spec.size) * share) for side, share in zip(resized, (across, down), strict=True))
     across, down = width / resized[0], height / resized[1]
     right, bottom = min((left + spec.size) * across, width), min((top + spec.size) * down, height)
     return Crop(left * across, top * down, right, bottom)

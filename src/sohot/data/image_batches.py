@@ -8,25 +8,27 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from .crops import to_tensor
 from .decode import default_workers
 from .input_spec import InputSpec
 from .labelled import LabelledImages
 from .readers import read_item
+from .views import to_views
 
 Rows = Sequence[int] | Tensor
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def load_image(images: LabelledImages, row: int, spec: InputSpec, out: Tensor | None = None) -> Tensor:
-    """Read one image in the network's input format: (channels, size, size), into `out` if given."""
+def load_image(images: LabelledImages, row: int, spec: InputSpec, out: Tensor | None = None, views: int = 1) -> Tensor:
+    """Read one image in the network's input format, into `out` if given; see `to_views` for the shape."""
     # Decoding at twice the needed size leaves the quality of the final resize to Pillow's own filter.
     image = read_item(images, row, spec.channels, at_least=2 * spec.resize)
-    return to_tensor(image, spec, out=out)
+    return to_views(image, spec, views, out)
 
 
-def load_batch(images: LabelledImages, rows: Rows, spec: InputSpec, pool: Executor | None = None) -> Tensor:
+def load_batch(
+    images: LabelledImages, rows: Rows, spec: InputSpec, pool: Executor | None = None, *, views: int = 1
+) -> Tensor:
     """Read some images.
 
     Args:
@@ -34,32 +36,39 @@ def load_batch(images: LabelledImages, rows: Rows, spec: InputSpec, pool: Execut
         rows: Which ones, in this order.
         spec: Input format of the network.
         pool: Threads that decode; None to decode here.
+        views: Views of each image, see `sohot.data.views`.
 
     Returns:
-        float32 tensor of shape (rows, channels, size, size).
+        float32 tensor of shape (rows, channels, size, size); (rows, views, channels, size, size) for several views.
 
     Raises:
         UnreadableImage: An image cannot be read; the message names it.
     """
     wanted = check_rows(rows, len(images))
-    batch = empty_batch(len(wanted), spec)
+    batch = empty_batch(len(wanted), spec, views)
 
     def load(index: int) -> None:
-        load_image(images, wanted[index], spec, batch[index])
+        load_image(images, wanted[index], spec, batch[index], views)
 
     for _ in map(load, range(len(wanted))) if pool is None else pool.map(load, range(len(wanted))):
         pass  # an unreadable image raises here
     return batch
 
 
-def empty_batch(rows: int, spec: InputSpec) -> Tensor:
+def empty_batch(rows: int, spec: InputSpec, views: int = 1) -> Tensor:
     """Allocate a batch. Images are decoded straight into it: stacking would copy all of them."""
     with torch.inference_mode(False):  # the mode is per thread: other threads could not write to its tensors
-        return torch.empty(rows, spec.channels, spec.size, spec.size)
+        return torch.empty(rows, *([views] if views > 1 else []), spec.channels, spec.size, spec.size)
 
 
 def iter_batches(
-    images: LabelledImages, spec: InputSpec, batch_size: int = 64, workers: int | None = None, prefetch: int = 2
+    images: LabelledImages,
+    spec: InputSpec,
+    batch_size: int = 64,
+    workers: int | None = None,
+    prefetch: int = 2,
+    *,
+    views: int = 1,
 ) -> Iterator[Tensor]:
     """Read all images in order, the next batches while the current one is in use.
 
@@ -69,9 +78,10 @@ def iter_batches(
         batch_size: Images per batch; the last one may be smaller.
         workers: Number of threads; None for one per processor, at most 8; 0 to read in this thread.
         prefetch: Number of batches to read ahead.
+        views: Views of each image, see `sohot.data.views`.
 
     Yields:
-        float32 tensors of shape (batch, channels, size, size).
+        float32 tensors of shape (batch, channels, size, size); (batch, views, channels, size, size) for several views.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
@@ -80,22 +90,22 @@ def iter_batches(
     batches = [range(start, min(start + batch_size, len(images))) for start in range(0, len(images), batch_size)]
     workers = default_workers() if workers is None else workers
     if workers == 0:
-        return (load_batch(images, rows, spec) for rows in batches)
-    return _iter_read_ahead(images, spec, batches, workers, prefetch)
+        return (load_batch(images, rows, spec, views=views) for rows in batches)
+    return _iter_read_ahead(images, spec, batches, workers, prefetch, views)
 
 
 def _iter_read_ahead(
-    images: LabelledImages, spec: InputSpec, batches: list[range], workers: int, prefetch: int
+    images: LabelledImages, spec: InputSpec, batches: list[range], workers: int, prefetch: int, views: int
 ) -> Iterator[Tensor]:
     begun: deque[Tensor] = deque()
 
     def places() -> Iterator[list[tuple[int, Tensor]]]:
         for rows in batches:
-            begun.append(empty_batch(len(rows), spec))
+            begun.append(empty_batch(len(rows), spec, views))
             yield list(zip(rows, begun[-1], strict=True))
 
     def load(place: tuple[int, Tensor]) -> None:
-        load_image(images, place[0], spec, place[1])
+        load_image(images, place[0], spec, place[1], views)
 
     for _ in read_ahead(places(), load, workers, prefetch):
         yield begun.popleft()

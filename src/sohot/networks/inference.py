@@ -43,6 +43,29 @@ def run_batches(network: nn.Module, batches: Iterable[Tensor], device: torch.dev
             parts = []
 
 
+def run_views(network: nn.Module, batches: Iterable[Tensor], views: int, device: torch.device) -> Iterator[Tensor]:
+    """Pass batches through a network and average the outputs over the views of each image.
+
+    Args:
+        network: The network, on the device.
+        batches: Batches of images; of shape (images, views, channels, size, size) if there are several views.
+        views: Views of each image.
+        device: Where the network is.
+
+    Yields:
+        The mean output of each image of a batch, on the CPU.
+
+    Example:
+        >>> images = torch.arange(4.0).view(2, 2, 1, 1, 1)
+        >>> [outputs.tolist() for outputs in run_views(nn.Flatten(), [images], 2, torch.device("cpu"))]
+        [[[0.5], [2.5]]]
+    """
+    if views == 1:
+        return run_batches(network, batches, device)
+    outputs = run_batches(network, (batch.flatten(0, 1) for batch in batches), device)
+    return (rows.view(-1, views, *rows.shape[1:]).mean(1) for rows in outputs)
+
+
 def _jobs(
     network: nn.Module, batches: Iterable[Tensor], sizes: list[int]
 ) -> Iterator[Callable[[], tuple[int, Tensor]]]:

@@ -19,6 +19,7 @@ from ..methods.settings import HeadSettings
 from ..runs.trunk_folder import TrunkFolder
 from ..selection.candidates import Candidate
 from ..selection.choice import AllFailed, CandidateScore, FoldScore, choose, tabulate
+from ..selection.held_out import HeldOut
 from ..training.evaluation import evaluate
 from .cell import Cell
 from .cell_training import Workplace, draw_split
@@ -147,8 +148,7 @@ class _FeatureFold:
     def score(self, fit: StackedFit) -> FoldScore:
         if fit.diverged:
             return FoldScore(0, len(self.labels), "training diverged")
-        found = fit.predict_logits(self.held).argmax(1).cpu()
-        return FoldScore(int((found == self.labels).sum()), len(self.labels))
+        return FoldScore.of(HeldOut(fit.predict_logits(self.held).cpu().numpy(), self.labels.numpy()))
 
 
 @dataclass
@@ -165,9 +165,9 @@ class _Task:
 
     @property
     def best(self) -> int:
-        """The first of the best."""
+        """The cell's own settings, which come first, unless the labels clearly speak for others."""
         try:
-            return choose(self.scores, by=lambda score: score.mean_of_folds).place
+            return choose(self.scores).place
         except AllFailed:  # the whole may train even if its parts did not
             return 0
 
@@ -182,11 +182,11 @@ class _Task:
         features, labels = self.test
         accuracy = evaluate(fit.predict_logits(features).cpu(), labels, self.split.classes)
         zeta = None if fit.zeta is None else {name: values.tolist() for name, values in fit.zeta.items()}
-        steps = curve_steps(fit.settings.steps)
+        steps = curve_steps(len(fit.history["loss"]))
         curve = {name: values[steps].tolist() for name, values in fit.history.items()}
         chosen = None
         if self.tried:
-            score = self.scores[self.best].mean_of_folds
+            score = self.scores[self.best].accuracy or 0.0
             chosen = ChosenSettings(dict(self.tried[self.best].options), score, len(self.tried))
         source, target = self.problem.sizes
         return CellResult(
@@ -195,7 +195,7 @@ class _Task:
             curve={"step": [step + 1 for step in steps], **curve},
             chosen=chosen,
             seconds={"features": 0.0, **seconds, "test": time.perf_counter() - began},
-            steps=fit.settings.steps,
+            steps=len(fit.history["loss"]) if fit.settings.trains_network() else 0,
             sizes={"source": source, "target": target, "test": len(labels)},
             notes=list(self.split.notes),
         )

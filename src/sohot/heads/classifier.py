@@ -1,8 +1,8 @@
 """`SoHoTClassifier`: features of two domains in, a classifier for the target out, in scikit-learn style."""
 
 import os
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -14,12 +14,15 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from ..methods.options import SEED, renamed
 from ..methods.settings import HeadSettings
+from ..selection.calibration import fit_temperature
+from ..selection.folds import Fold, TooFewShots
 from ..training.errors import Diverged
-from .domains import TargetStream
+from .domains import DomainRows, TargetStream
 from .feature_classifier import FeatureClassifier
 from .fit import fit_stack
-from .problem import fitting_settings, make_problem
+from .problem import FeatureProblem, Offset, fitting_settings, make_problem
 from .result import StackedFit, not_a_classifier, read_fit, write_fit
+from .shots import join_folds, score_fold, shot_folds
 
 _ABOUT = {"n_features_in_": "source", "n_features_target_": "target"}
 """Attributes that a file holds besides the networks: the number of features of each domain."""
@@ -30,6 +33,7 @@ Result = TypeVar("Result")
 
 _PARAMETERS = (
     *(declared.name for declared in fields(HeadSettings) if declared.name != "seed"),
+    "calibrate",
     "device",
     "random_state",
 )
@@ -58,8 +62,12 @@ def describe_parameters(about: type) -> str:
 class SoHoTClassifier(FeatureClassifier):
     """Learn from a source with many labels and a target with a handful per class, by aligning their class scatters.
 
-    On given features (for example of a pre-trained network) it trains one small network for both domains or one each,
-    and a classifier on top, on all rows at once. Features are first centred, projected onto principal axes and scaled.
+    On given features (for example of a pre-trained network) it starts as a logistic regression on the rows of both
+    domains, each domain with half of the weight; the default method `s+t` is that. Other methods go on from there, and
+    train one small network for both domains or one each, with the classifier on top, on all rows at once.
+
+    Probabilities are calibrated: labelled target rows are held out in turn, at most five times, and a temperature is
+    fitted to what is then said about them. Where no class has two labelled target rows, it is 1.
 
     `fit(X, y, sample_domain)` follows skada: positive integers are source domains, negative ones the target, and a
     target row labelled −1 has no label and is left out with a warning. Several sources are pooled into one. Without
@@ -67,6 +75,7 @@ class SoHoTClassifier(FeatureClassifier):
 
     Args:
         method: Name of the method, see `sohot.methods.method` and docs/methods.md.
+        calibrate: Fit a temperature to held-out target rows. This takes one more training for each fold.
         device: Where to train: "cpu", "cuda", or "auto" for a GPU if there is one. Predictions are made on the CPU.
         random_state: Seed of the hidden layer's initial weights; nothing else is random.
         {parameters}
@@ -77,6 +86,7 @@ class SoHoTClassifier(FeatureClassifier):
         history_: "loss", "cross_entropy" and "alignment" (or the loss of another method) of each step.
         n_features_in_: Number of features of X; `feature_names_in_` holds their names if X was a frame.
         n_features_target_: Number of features of the target.
+        temperature_: The number that logits are divided by; 1 if there was nothing to calibrate by.
         fit_: The trained networks, a `sohot.heads.StackedFit`.
 
     Example:
@@ -94,7 +104,7 @@ class SoHoTClassifier(FeatureClassifier):
     @refusing_old_names
     def __init__(
         self,
-        method: str = "so",
+        method: str = "s+t",
         *,
         orders: tuple[int, ...] | None = None,
         sigma1: float | tuple[float, ...] = 0.1,
@@ -110,13 +120,13 @@ class SoHoTClassifier(FeatureClassifier):
         head_first: float | None = None,
         streams: str = "shared",
         hidden: int | None = None,
-        components: int | None = 128,
+        components: int | None = None,
         heads: str = "shared",
         norm_bound: float | None = None,
-        head_decay: float = 5e-3,
+        head_decay: float = 0.03,
         coupling: float = 1e-3,
         weight_decay: float = 0.0,
-        target_weight: float | None = None,
+        target_weight: float | None = 0.5,
         lr: float = 1e-3,
         head_factor: float = 10.0,
         zeta_lr: float = 0.01,
@@ -125,6 +135,7 @@ class SoHoTClassifier(FeatureClassifier):
         schedule: str = "one-cycle",
         warmup: float = 0.3,
         steps: int = 200,
+        calibrate: bool = True,
         device: str | torch.device = "cpu",
         random_state: Any = None,
     ) -> None:
@@ -168,17 +179,50 @@ class SoHoTClassifier(FeatureClassifier):
         rows = self._read(X, y, sample_domain, X_target, y_target)
         settings = fitting_settings(rows, settings)
         problem, offsets = make_problem(rows)
-        (found,) = fit_stack([problem], [settings], device=self.device)
+        folds = self._folds(rows)
+        parts = [problem, *(problem.with_target_rows(fold.train) for fold in folds)]
+        found, *others = fit_stack(parts, [settings] * len(parts), device=self.device)
         if found.diverged:
             raise Diverged("training diverged (the loss is not finite): lower lr, sigma1, sigma2 or loss_weight")
+        held_out = join_folds([score_fold(fit, problem, fold) for fit, fold in zip(others, folds, strict=True)])
+        if held_out is not None:
+            found = replace(found, temperature=fit_temperature(held_out))
         self.classes_ = rows.classes
         self.n_features_target_ = problem.target.shape[1]
         self._take(found.for_raw_rows(offsets))
         return self
 
+    def adopt(
+        self, like: FeatureClassifier, fit: StackedFit, problem: FeatureProblem, offsets: Mapping[str, Offset]
+    ) -> None:
+        """Take over a fit that was found elsewhere, on rows that another classifier has read.
+
+        Args:
+            like: The classifier that has read the rows: it knows their columns.
+            fit: The fit.
+            problem: The rows that it was trained on.
+            offsets: What was subtracted from them.
+        """
+        self.classes_, self.n_features_in_ = like.classes_, like.n_features_in_
+        self.target_stream_ = like.target_stream_
+        if (names := getattr(like, "feature_names_in_", None)) is not None:
+            self.feature_names_in_ = names
+        self.n_features_target_ = problem.target.shape[1]
+        self._take(fit.for_raw_rows(offsets))
+
+    def _folds(self, rows: DomainRows) -> list[Fold]:
+        """Return the folds to calibrate by; none if that is not wanted, or nothing can be held out."""
+        if rows.one_domain or not plain(self.calibrate):
+            return []
+        try:
+            return shot_folds(rows)
+        except TooFewShots:
+            return []
+
     def _take(self, fit: StackedFit) -> None:
         """Store a trained fit and the attributes derived from it."""
         self.fit_ = fit
+        self.temperature_ = fit.temperature
         self.history_ = {name: x.numpy() for name, x in fit.history.items()}
         zeta = fit.zeta
         self.class_weights_ = None if zeta is None else {name: x.numpy() for name, x in zeta.items()}

@@ -1,48 +1,60 @@
 """`SoHoTClassifierCV`: selects settings on the labelled target rows themselves."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from sklearn.base import clone  # type: ignore[import-untyped]
 from sklearn.model_selection import ParameterGrid  # type: ignore[import-untyped]
 
 from ..methods.registry import method as find_method
 from ..methods.settings import HeadSettings
+from ..selection.calibration import fit_temperature
 from ..selection.candidates import Candidate, distinct, name_options, relevant, simplicity
-from ..selection.choice import AllFailed, CandidateScore, Choice, FoldScore, choose, tabulate
-from ..selection.folds import MOST_FOLDS, Fold, deal
+from ..selection.choice import AllFailed, CandidateScore, blending_weights, choose, tabulate
+from ..selection.held_out import HeldOut
 from ..selection.spaces import CLASSIFIER_GRIDS
+from ..training.errors import Diverged
 from .classifier import SoHoTClassifier, plain
 from .domains import DomainRows
 from .feature_classifier import FeatureClassifier
 from .fit import OnProgress, fit_stack
-from .problem import FeatureProblem, make_problem
+from .problem import fitting_settings, make_problem
 from .result import StackedFit
+from .shots import score_fold, shot_folds
 
 ParamGrid = Mapping[str, Sequence[Any]]
 _DEFAULTS = SoHoTClassifier().get_params()
 
 
 class SoHoTClassifierCV(FeatureClassifier):
-    """A `SoHoTClassifier` whose method and weights are chosen by leave-one-shot-out on the labelled target rows.
+    """A `SoHoTClassifier` whose settings are found by holding out the labelled target rows in turn.
 
     Each fold holds out one labelled target row of every class; all candidates on all folds train together in a few
-    stacks. The candidate with the most correct held-out rows wins; of equal candidates the simplest, starting with
-    `s+t` (no alignment), because sometimes that is best. It is then trained on all rows. Test rows are never used.
+    stacks. They are compared by the log-likelihood of the held-out labels. Test rows are never used.
+
+    Candidates that only train a classifier, such as the usual ones, are averaged: each counts by the probability that
+    it gives to all held-out labels, so that they count alike where the labels cannot tell them apart. The average of
+    linear classifiers is one linear classifier. Of candidates that train networks one is chosen: the default, unless
+    the labels say clearly that another one is better (`sohot.selection.choose`). The default is the base if it is among
+    the candidates, and the simplest of them otherwise.
 
     If there is nothing to select on (one domain, or a target without labels), the base is fitted unchanged.
 
     Args:
         base: The classifier that sets all parameters the candidates do not name; None for the defaults.
         candidates: What to choose from: lists of values by parameter, or several such dicts, as in scikit-learn's
-            GridSearchCV; parameters that a method ignores are dropped. None for 27 settings of 5 methods.
+            GridSearchCV; parameters that a method ignores are dropped. None for nine settings of `s+t`: three
+            strengths of regularisation, three shares of the target.
         folds: Number of folds; None for as many as the largest class has labelled target rows, at most 5.
 
     Attributes:
-        best_estimator_: The chosen classifier, trained on all rows.
-        best_params_: The chosen parameters.
-        best_score_: Its share of correct held-out rows; NaN if nothing was selected.
+        best_estimator_: The chosen classifier, or the average, trained on all rows.
+        best_params_: The chosen parameters; of an average, those of the candidate that counts most.
+        best_score_: The share of correct held-out rows; NaN if nothing was selected.
+        weights_: How much each candidate counts, in the order of `cv_results_`.
         cv_results_: The scores of each candidate, with standard errors, as in scikit-learn's searches.
         reason_: Why it was chosen, in words.
         classes_: The classes; `class_weights_`, `history_` and the others are those of `best_estimator_`.
@@ -57,7 +69,13 @@ class SoHoTClassifierCV(FeatureClassifier):
         >>> search = SoHoTClassifierCV(SoHoTClassifier(steps=20), {"method": ["so", "s+t"]})
         >>> search.fit(X, y, sample_domain=sample_domain).best_params_
         {'method': 's+t'}
+        >>> SoHoTClassifierCV().fit(X, y, sample_domain=sample_domain).reason_
+        'the average of 9 candidates, …: 100.0 % of 6 held-out target rows right; …'
     """
+
+    best_params_: dict[str, Any]
+    cv_results_: dict[str, Any]
+    weights_: list[float]
 
     def __init__(
         self,
@@ -94,36 +112,65 @@ class SoHoTClassifierCV(FeatureClassifier):
             ValueError: An argument is wrong, or no class has two labelled target rows.
         """
         base = SoHoTClassifier() if self.base is None else self.base
-        candidates = make_candidates(base, self.candidates)
         rows = self._read(X, y, sample_domain, X_target, y_target)
+        candidates = make_candidates(base, self._grids())
         if rows.one_domain:
-            self.best_params_, best = {}, clone(base)
-            self.cv_results_, self.best_score_ = {}, float("nan")
+            self.best_params_, self.cv_results_, self.weights_ = {}, {}, []
+            self.best_score_, best = float("nan"), clone(base)
             self.reason_ = "all labelled rows come from one domain: there is nothing to align or select on"
+            self.best_estimator_ = best.fit(X, y, sample_domain, X_target=X_target, y_target=y_target)
         else:
             if self.target_stream_ is not None:
                 candidates = [one for one in candidates if takes_other_features(one.settings)]
             if not candidates:
                 raise ValueError("the domains have different features, and no candidate has streams='separate'")
-            choice = self._choose(rows, candidates, base, on_progress)
-            chosen = candidates[choice.place]
-            self.cv_results_ = results_table(candidates, choice.scores)
-            self.best_params_, self.best_score_ = dict(chosen.options), float(choice.best.accuracy or 0.0)
-            self.reason_ = choice.reason("rows", brief=True)
-            best = _with_options(base, chosen.options, chosen.settings.seed)
-        self.best_estimator_ = best.fit(X, y, sample_domain, X_target=X_target, y_target=y_target)
-        for name in ("fit_", "classes_", "n_features_target_", "history_", "class_weights_"):
+            self._select(rows, candidates, base, on_progress)
+        for name in ("fit_", "classes_", "n_features_target_", "history_", "class_weights_", "temperature_"):
             setattr(self, name, getattr(self.best_estimator_, name))
         return self
 
-    def _choose(
+    def _grids(self) -> ParamGrid | Sequence[ParamGrid]:
+        if self.candidates is not None:
+            return self.candidates
+        # Rows of other columns need a network of their own.
+        return [{**grid, "streams": ["separate"]} if self.target_stream_ else grid for grid in CLASSIFIER_GRIDS]
+
+    def _select(
         self,
         rows: DomainRows,
         candidates: Sequence[Candidate[HeadSettings]],
         base: SoHoTClassifier,
         on_progress: OnProgress | None,
-    ) -> Choice:
-        """Train all candidates on all folds together; choose the simplest with the most correct held-out rows."""
+    ) -> None:
+        """Average the candidates or choose one of them, and train on all rows."""
+        self.classes_ = rows.classes
+        scores = self._score(rows, candidates, base, on_progress)
+        try:
+            found = average(candidates, scores) if can_be_averaged(candidates) else pick(candidates, scores, base)
+        except AllFailed:
+            raise ValueError("every candidate diverged: lower lr, sigma1, sigma2 or loss_weight") from None
+        fitting_settings(rows, candidates[0].settings, stacklevel=5)  # warns about rows without a label
+        problem, offsets = make_problem(rows)
+        counting = [place for place, weight in enumerate(found.weights) if weight]
+        settings = [candidates[place].settings for place in counting]
+        fits = fit_stack([problem] * len(counting), settings, device=base.device)
+        fit = blend(fits, [found.weights[place] / found.temperatures[place] for place in counting])
+        leader = candidates[max(counting, key=found.weights.__getitem__)]
+        best = _with_options(base, leader.options, leader.settings.seed)
+        best.adopt(self, replace(fit, temperature=fit_temperature(found.held_out)), problem, offsets)
+        self.best_estimator_, self.best_params_ = best, dict(leader.options)
+        self.best_score_, self.reason_ = found.held_out.right / len(found.held_out), found.reason
+        self.weights_ = found.weights
+        self.cv_results_ = results_table(candidates, scores)
+
+    def _score(
+        self,
+        rows: DomainRows,
+        candidates: Sequence[Candidate[HeadSettings]],
+        base: SoHoTClassifier,
+        on_progress: OnProgress | None,
+    ) -> list[CandidateScore]:
+        """Train all candidates on all folds together."""
         folds = shot_folds(rows, plain(self.folds))
         problem, _ = make_problem(rows)
         parts = [problem.with_target_rows(fold.train) for fold in folds]
@@ -135,11 +182,8 @@ class SoHoTClassifierCV(FeatureClassifier):
             device=base.device,
             on_progress=on_progress,
         )
-        scores = [_score(fit, problem, fold) for fit, fold in zip(fits, folds * len(candidates), strict=True)]
-        try:
-            return choose(tabulate([one.name for one in candidates], len(folds), scores))
-        except AllFailed:
-            raise ValueError("every candidate diverged: lower lr, sigma1, sigma2 or loss_weight") from None
+        scores = [score_fold(fit, problem, fold) for fit, fold in zip(fits, folds * len(candidates), strict=True)]
+        return tabulate([one.name for one in candidates], len(folds), scores)
 
 
 def make_candidates(
@@ -189,29 +233,93 @@ def takes_other_features(settings: HeadSettings) -> bool:
     return settings.streams == "separate" or not settings.resolved_method().uses_source
 
 
-def shot_folds(rows: DomainRows, folds: int | None = None) -> list[Fold]:
-    """Assign the labelled target rows of each class to folds, in order; at most 5 folds by default."""
-    _, content = np.unique(rows.target, axis=0, return_inverse=True)
-    return deal(rows.target_labels.tolist(), content.reshape(-1).tolist(), folds=MOST_FOLDS if folds is None else folds)
+class Found(NamedTuple):
+    """What held-out labels say about candidates.
+
+    Attributes:
+        weights: How much each candidate counts; one of them 1 and the others 0 if one was chosen.
+        temperatures: The temperature of each.
+        held_out: What the outcome says about the held-out rows.
+        reason: Why, in words.
+    """
+
+    weights: list[float]
+    temperatures: list[float]
+    held_out: HeldOut
+    reason: str
 
 
-def _score(fit: StackedFit, problem: FeatureProblem, fold: Fold) -> FoldScore:
-    if fit.diverged:
-        return FoldScore(0, len(fold.held), "training diverged")
-    found = fit.predict_logits(problem.target[fold.held]).argmax(1).cpu()
-    return FoldScore(int((found == problem.target_labels[fold.held]).sum()), len(fold.held))
+def can_be_averaged(candidates: Sequence[Candidate[HeadSettings]]) -> bool:
+    """Tell whether candidates are linear classifiers of the same features, so that their average is one too."""
+    same = {(one.settings.method, one.settings.components, one.settings.norm_bound) for one in candidates}
+    return len(same) == 1 and not any(one.settings.trains_network() for one in candidates)
+
+
+def average(candidates: Sequence[Candidate[HeadSettings]], scores: Sequence[CandidateScore]) -> Found:
+    """Weigh candidates by what they say about held-out rows.
+
+    Raises:
+        AllFailed: Every candidate failed.
+    """
+    weights = blending_weights(scores)
+    counting = [(one, weight) for one, weight in zip(scores, weights, strict=True) if weight and one.held_out]
+    logits = sum(weight * one.held_out.logits / one.temperature for one, weight in counting if one.held_out)
+    labels = next(one.held_out.labels for one, _ in counting if one.held_out)
+    held_out = HeldOut(np.asarray(logits), labels)
+    most = max(range(len(scores)), key=weights.__getitem__)
+    share = f"{100 * held_out.right / len(held_out):.1f} % of {len(held_out)} held-out target rows right"
+    told = f"{candidates[most].name} counts most, {100 * weights[most]:.0f} %"
+    reason = f"the average of {len(counting)} candidates, by the likelihood of the held-out labels: {share}; {told}"
+    return Found(weights, [one.temperature for one in scores], held_out, reason)
+
+
+def pick(
+    candidates: Sequence[Candidate[HeadSettings]], scores: Sequence[CandidateScore], base: SoHoTClassifier
+) -> Found:
+    """Choose one candidate: the default, unless the labels clearly speak for another.
+
+    Raises:
+        AllFailed: Every candidate failed.
+    """
+    usual = replace(base.settings(), seed=candidates[0].settings.seed)
+    default = next((place for place, one in enumerate(candidates) if one.settings == usual), 0)
+    choice = choose(scores, default=default)
+    weights = [float(place == choice.place) for place in range(len(scores))]
+    held_out = choice.best.held_out
+    if held_out is None:
+        raise AllFailed("the chosen candidate failed")
+    return Found(weights, [1.0] * len(scores), held_out, choice.reason("rows", brief=True))
+
+
+def blend(fits: Sequence[StackedFit], shares: Sequence[float]) -> StackedFit:
+    """Add up fits that are linear classifiers of the same features, each times its share; a single fit may be any.
+
+    Raises:
+        Diverged: A fit is no longer finite.
+    """
+    if any(fit.diverged for fit in fits):
+        raise Diverged("training diverged (the loss is not finite): lower lr, sigma1, sigma2 or loss_weight")
+    first = fits[0]
+    sums = {
+        name: torch.stack([share * fit.parameters[name] for fit, share in zip(fits, shares, strict=True)]).sum(0)
+        for name in first.parameters
+        if name.endswith((".classifier", ".bias"))
+    }
+    return replace(first, parameters={**first.parameters, **sums})
 
 
 def results_table(candidates: Sequence[Candidate[Any]], scores: Sequence[CandidateScore]) -> dict[str, Any]:
     """Format the scores as scikit-learn's searches do.
 
-    The mean is over held-out rows, each counted once. Its standard error is that of a share of as many rows, with one
-    correct and one wrong row added (Laplace): nine of nine correct rows do not make a share certain.
+    `mean_log_likelihood` is what decides: that of the held-out labels, after a temperature for each candidate. The mean
+    test score is the share of correct held-out rows, each counted once. Its standard error is that of a share of as
+    many rows, with one correct and one wrong row added (Laplace): nine of nine right do not make a share certain.
     """
     shares = np.asarray([[fold.accuracy for fold in score.folds] for score in scores])
     mean = np.asarray([score.accuracy for score in scores], dtype=np.float64)  # None becomes NaN
-    order = np.argsort(-np.nan_to_num(mean, nan=-1.0), kind="stable")  # candidates are sorted simplest first
     names = sorted({name for candidate in candidates for name in candidate.options})
+    likelihood = np.asarray([score.log_likelihood for score in scores], dtype=np.float64)
+    order = np.argsort(-np.nan_to_num(likelihood, nan=-np.inf), kind="stable")  # candidates are sorted simplest first
     return {
         "params": [dict(candidate.options) for candidate in candidates],
         **{f"param_{name}": [candidate.options.get(name) for candidate in candidates] for name in names},
@@ -219,6 +327,7 @@ def results_table(candidates: Sequence[Candidate[Any]], scores: Sequence[Candida
         "mean_test_score": mean,
         "std_test_score": shares.std(axis=1),
         "standard_error": np.asarray([score.standard_error for score in scores], dtype=np.float64),
+        "mean_log_likelihood": likelihood,
         "rank_test_score": np.argsort(order) + 1,
         "held_out_rows": np.full(len(candidates), scores[0].held),
     }

@@ -27,17 +27,9 @@ def train(fits: Sequence[PreparedRows], settings: Sequence[HeadSettings], shape:
     rows = layout.fill(source, [fit.target for fit in fits])
     parameters = FlatParameters([_start(shape, of_fit) for of_fit in settings], rows)
     objective = StackedObjective(settings, shape, layout, rows)
-    optimizer = StackedOptimizer(parameters, settings)
     objective.start(parameters.named)
-    steps = settings[0].steps
-    history = rows.new_empty(steps, len(Losses._fields), len(fits))
-    for number in range(steps):
-        losses = objective(parameters.named)
-        optimizer.step(parameters.gradient(losses.loss.sum()), number)
-        with torch.no_grad():
-            if ZETA in parameters.named:  # the objective has no minimum where a class weight falls below 0
-                parameters.flat[:, parameters.ranges[ZETA]].clamp_(min=0)
-            torch.stack(losses, out=history[number])
+    objective.start_classifiers(parameters)
+    history = _descend(objective, parameters, settings)
     found = []
     for number, (rows_of_fit, of_fit) in enumerate(zip(fits, settings, strict=True)):
         # Copied, so that a fit does not keep the whole stack in memory.
@@ -46,6 +38,27 @@ def train(fits: Sequence[PreparedRows], settings: Sequence[HeadSettings], shape:
         scale = objective.scale[number].clone()
         found.append(StackedFit(of_fit, shape, rows_of_fit.preparations, own, curves, scale))
     return found
+
+
+def _descend(objective: StackedObjective, parameters: FlatParameters, settings: Sequence[HeadSettings]) -> Tensor:
+    """Train from the minimum of the classifiers on; return the losses before each step: (steps, losses, F).
+
+    Without networks to train the fits are at their minimum: no step is done, and the losses there are returned.
+    """
+    if not settings[0].trains_network():
+        with torch.no_grad():
+            return torch.stack(objective(parameters.named)).unsqueeze(0)
+    optimizer = StackedOptimizer(parameters, settings)
+    steps = settings[0].steps
+    history = parameters.flat.new_empty(steps, len(Losses._fields), len(settings))
+    for number in range(steps):
+        losses = objective(parameters.named)
+        optimizer.step(parameters.gradient(losses.loss.sum()), number)
+        with torch.no_grad():
+            if ZETA in parameters.named:  # the objective has no minimum where a class weight falls below 0
+                parameters.flat[:, parameters.ranges[ZETA]].clamp_(min=0)
+            torch.stack(losses, out=history[number])
+    return history
 
 
 def _start(shape: Shape, settings: HeadSettings) -> dict[str, Tensor]:
@@ -150,7 +163,10 @@ def _check(
 def _stack_key(problem: FeatureProblem, settings: HeadSettings) -> StackKey:
     source, target = problem.seen_by(settings.resolved_method())
     smallest = min(problem.source.shape[1], problem.target.shape[1]) if source else target.features.shape[1]
-    size = smallest if settings.components is None else min(settings.components, smallest)
+    rows = len(target.labels) + (0 if source is None else len(source.labels))
+    components = settings.used_components()
+    # A classifier of all features lies in the span of its rows: more axes than rows would change nothing.
+    size = min(smallest, rows) if components is None else min(components, smallest)
     shape = Shape(
         size,
         problem.num_classes,

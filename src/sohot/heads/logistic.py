@@ -25,9 +25,7 @@ class LogisticHeads(NamedTuple):
     bias: Tensor  # (F, C)
 
 
-def fit_logistic(
-    rows: Tensor, classes: Tensor, row_weights: Tensor, decay: Tensor, num_classes: int
-) -> LogisticHeads:
+def fit_logistic(rows: Tensor, classes: Tensor, row_weights: Tensor, decay: Tensor, num_classes: int) -> LogisticHeads:
     """Minimise Σ wᵢ CEᵢ + λ‖W‖² for each fit; the biases are not penalised.
 
     Args:
@@ -43,8 +41,8 @@ def fit_logistic(
         >>> (rows[0] @ heads.weight[0] + heads.bias[0]).argmax(1)
         tensor([0, 1, 1])
     """
-    exact = (x.double() for x in (rows, row_weights, decay))  # float32 rests too far from the minimum where λ is small
-    problem = _Problem(*exact, classes, num_classes)
+    # In float32 fits with a small λ come to rest too far from their minimum.
+    problem = _Problem(rows.double(), row_weights.double(), decay.double(), classes, num_classes)
     found = _minimise(problem)
     weight, bias = problem.parts(found)
     bias = bias - bias.masked_fill(~problem.present, 0).sum(1, keepdim=True) / problem.present.sum(1, keepdim=True)

@@ -11,7 +11,9 @@ from . import network
 from .alignment import StackedAlignment
 from .domain_loss import column, make_loss
 from .layout import StackLayout
+from .logistic import fit_logistic
 from .network import Parameters, Shape, of_network
+from .optimizer import FlatParameters
 
 
 class StackedStart:
@@ -95,6 +97,15 @@ class StackedObjective:
             start = network.both_features(parameters, self.shape, self.rows, self.source_slots, self.norm_bound)
             spread = self._spread(start)
             self.scale = torch.where(spread > 0, spread, 1.0)
+
+    @torch.no_grad()
+    def start_classifiers(self, parameters: FlatParameters) -> None:
+        """Set the classifiers to the minimum of their objective while the networks rest: a logistic regression."""
+        rest = network.both_features(parameters.named, self.shape, self.rows, self.source_slots, self.norm_bound)
+        heads = fit_logistic(rest, self.classes.squeeze(2), self.row_weights, self.head_decay, self.shape.num_classes)
+        for domain in dict.fromkeys(map(self.shape.head, network.DOMAINS)):
+            for name, values in zip(("classifier", "bias"), heads, strict=True):
+                parameters.flat[:, parameters.ranges[f"{domain}.{name}"]] = values.flatten(1)
 
     def _spread(self, features: Tensor) -> Tensor:
         """Measure the spread as the loss does: the alignment uses only classes in both domains, others use all."""

@@ -53,7 +53,7 @@ def prepare(rows: list[Tensor], components: int | None) -> list[Preparation]:
         scales = _root_mean_square(stacked, counts)
         return [Preparation(mean, scale.reciprocal()) for mean, scale in zip(means, scales, strict=True)]
     axes = principal_axes(stacked, kept)
-    scales = _root_mean_square(stacked @ axes, counts)
+    scales = _root_mean_square(stacked, counts)  # of all features: λ means the same whatever the number of axes
     return [Preparation(*one) for one in zip(means, axes / scales.view(-1, 1, 1), strict=True)]
 
 

@@ -36,6 +36,7 @@ class StackedFit:
         parameters: The trained tensors by name.
         history: "loss", "cross_entropy" and "alignment" before each step, each (steps,).
         scale: The number that features are divided by before alignment.
+        temperature: The number that logits are divided by, so that probabilities can be trusted.
     """
 
     settings: HeadSettings
@@ -44,6 +45,7 @@ class StackedFit:
     parameters: dict[str, Tensor]
     history: dict[str, Tensor]
     scale: Tensor
+    temperature: float = 1.0
 
     @property
     def num_classes(self) -> int:
@@ -85,7 +87,7 @@ class StackedFit:
     def predict_logits(self, features: Tensor, domain: str = "target") -> Tensor:
         """Return the logits of raw features (n, d): (n, classes)."""
         rows = self.transform(features, domain).unsqueeze(0)
-        return network.logits(self._stacked(), self.shape.head(domain), rows).squeeze(0)
+        return network.logits(self._stacked(), self.shape.head(domain), rows).squeeze(0) / self.temperature
 
     def _stacked(self) -> dict[str, Tensor]:
         return {name: x.unsqueeze(0) for name, x in self.parameters.items()}
@@ -98,7 +100,8 @@ class StackedFit:
             tensors |= {f"{domain}.mean": preparation.mean, f"{domain}.axes": preparation.axes}
         tensors["scale"] = self.scale
         copies = {name: x.detach().cpu().clone().contiguous() for name, x in tensors.items()}
-        return copies, {"settings": self.settings.as_json(), "shape": self.shape._asdict()}
+        plain = {"settings": self.settings.as_json(), "shape": self.shape._asdict(), "temperature": self.temperature}
+        return copies, plain
 
     def for_raw_rows(self, offsets: Mapping[str, npt.NDArray[np.float64]]) -> "StackedFit":
         """Convert a fit on shifted rows to raw rows, on the CPU in float64, so that batch size does not matter.
@@ -123,6 +126,7 @@ class StackedFit:
             _with_prefix(tensors, "parameters."),
             _with_prefix(tensors, "history."),
             tensors["scale"],
+            float(config.get("temperature", 1.0)),  # earlier versions did not calibrate
         )
 
 

@@ -31,6 +31,7 @@ class Algorithm(NamedTuple):
     warmup: float
     steps: int
     steps_of_head: int
+    trains_network: bool
 
     @classmethod
     def of(cls, settings: HeadSettings) -> "Algorithm":
@@ -52,6 +53,7 @@ class Algorithm(NamedTuple):
             settings.warmup,
             settings.steps,
             settings.steps_of_head(),
+            settings.trains_network(),
         )
 
 

@@ -166,10 +166,12 @@ def option(
     return field(default=default, metadata={**about, "shown": shown, "stored": stored, "decides": decides})
 
 
-def redeclared(of: type, name: str, default: Any, help: str | None = None, within: Allowed | None = None) -> Any:
-    """Redeclare an inherited option with another default and, if given, another help or range."""
+def redeclared(
+    of: type, name: str, default: Any, help: str | None = None, within: Allowed | None = None, shown: str | None = None
+) -> Any:
+    """Redeclare an inherited option with another default and, if given, another help, range or default in the help."""
     inherited = next(declared for declared in fields(of) if declared.name == name)
-    changed = {key: value for key, value in (("help", help), ("within", within)) if value is not None}
+    changed = {key: value for key, value in (("help", help), ("within", within), ("shown", shown)) if value is not None}
     return field(default=default, metadata={**inherited.metadata, **changed})
 
 

@@ -41,6 +41,11 @@ LOGGERS = ("tensorboard", "wandb", "mlflow")
 STRATEGIES = ("auto", "ddp")
 _SHORT = {"32": "32-true", "64": "64-true"}
 _LISTS = ("orders", "sigma1", "loggers")
+NETWORK_PULL = 0.3
+"""α of α/2 ‖w − w⁰‖² on a network on features. Without it training costs digits two points that alignment does not win
+back (docs/results/choosing.md)."""
+NETWORK_COMPONENTS = 128
+"""Principal axes that a network on features keeps: its matrix has the square of this size."""
 
 Kind = TypeVar("Kind", bound="Settings")
 
@@ -256,27 +261,29 @@ class FitSettings(ImageOptions, Settings):
 class HeadSettings(HeadOptions, Settings):
     """Settings of one training on features: the `sohot fit-features` options of the same names.
 
-    Features are centred, projected on their first principal axes and divided by one constant, so that a coordinate
-    has a mean square of 1 over the training rows; σ, λ and τ are in this unit.
+    Features are centred, projected on their first principal axes and divided by one constant, the root mean square of
+    a feature over the training rows; σ, λ and τ are in this unit. The classifier starts at the minimum of its own
+    objective, a logistic regression; `s`, `t` and `s+t` end there.
 
     Example:
         >>> HeadSettings(method="so+zeta", sigma1=0.3).as_json()["sigma1"]
         0.3
     """
 
-    method: str = redeclared(MethodOptions, "method", "so")
+    method: str = redeclared(MethodOptions, "method", "s+t")
     streams: str = option(
         "shared", NETWORK, "One network for both domains (shared) or one each (separate).", one_of(*STREAMS)
     )
     hidden: int | None = option(None, NETWORK, "Size of a hidden layer; without it the network is linear.", WIDTH)
     components: int | None = option(
-        128,
+        None,
         NETWORK,
-        "Number of principal axes of the training rows to keep; None for all features.",
+        "Number of principal axes of the training rows to keep.",
         at_least(1),
-        optional=True,
+        shown=f"all for a classifier, {NETWORK_COMPONENTS} for a network",
     )
-    head_decay: float = redeclared(MethodOptions, "head_decay", 5e-3)
+    target_weight: float | None = redeclared(MethodOptions, "target_weight", 0.5, shown="0.5")
+    head_decay: float = redeclared(MethodOptions, "head_decay", 0.03)
     optimizer: str = redeclared(MethodOptions, "optimizer", "adamw")
     lr: float = redeclared(MethodOptions, "lr", 1e-3, "Peak learning rate of the network.")
     weight_decay: float = redeclared(
@@ -284,3 +291,22 @@ class HeadSettings(HeadOptions, Settings):
     )
     steps: int = redeclared(Settings, "steps", 200, "Number of full-batch training steps.")
     seed: int = redeclared(MethodOptions, "seed", 0, "Seed of the hidden layer's initial weights and of the shots.")
+
+    def trains_network(self) -> bool:
+        """Whether a network trains below the classifier; otherwise the fit is a logistic regression.
+
+        >>> HeadSettings(method="s+t").trains_network(), HeadSettings(method="so").trains_network()
+        (False, True)
+        """
+        method = self.resolved_method()
+        apart = method.uses_both and (self.streams == "separate" or self.heads == "coupled")
+        return not method.is_plain or apart or self.hidden is not None
+
+    def start_pull(self) -> float:
+        """How strongly a network is pulled toward the identity, at which it starts."""
+        own = super().start_pull()
+        return NETWORK_PULL if self.l2_sp is None and not own else own
+
+    def used_components(self) -> int | None:
+        """Number of principal axes to keep; None for all features."""
+        return NETWORK_COMPONENTS if self.components is None and self.trains_network() else self.components

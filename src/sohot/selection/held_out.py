@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax  # type: ignore[import-untyped]
 
 Logits = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]
@@ -44,7 +43,9 @@ class HeldOut:
 
     def log_likelihoods(self, temperature: float = 1.0) -> Logits:
         """Logarithm of the probability of each row's true class, of softmax(logits / temperature)."""
-        found: Logits = log_softmax(self.logits / temperature, axis=1)[np.arange(len(self)), self.labels]
+        scores = self.logits / temperature
+        scores = scores - scores.max(axis=1, keepdims=True)
+        found: Logits = scores[np.arange(len(self)), self.labels] - np.log(np.exp(scores).sum(axis=1))
         return found
 
     @classmethod

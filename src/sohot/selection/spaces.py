@@ -1,6 +1,6 @@
 """The default search spaces for images and for features: plain data, without torch."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..methods.registry import method as find_method
@@ -18,31 +18,16 @@ AUTO_CANDIDATES: dict[str, dict[str, Any]] = {
 alignment comes first, because sometimes that is best."""
 
 
-def _sigmas(pairs: Iterable[tuple[float, float]], **others: Any) -> list[dict[str, list[Any]]]:
-    return [{"sigma1": [one], "sigma2": [two], **{name: [x] for name, x in others.items()}} for one, two in pairs]
-
-
-_STRONG = 5e-2  # ten times the default: a plain baseline that alignment has to beat
-_EQUAL = [(0.01, 0.01), (0.1, 0.1), (1.0, 1.0)]
-_PAIRS = [(0.01, 0.01), (0.1, 0.01), (0.01, 0.1), (0.1, 0.1), (1.0, 0.1), (0.1, 1.0), (1.0, 1.0)]
-
 CLASSIFIER_GRIDS: list[dict[str, list[Any]]] = [
-    {"method": ["s+t"], "streams": ["shared", "separate"]},
-    {"method": ["s+t"], "head_decay": [_STRONG]},
-    *_sigmas(_EQUAL, method="m"),
-    *_sigmas(_PAIRS, method="so"),
-    *_sigmas([(0.1, 0.1), (1.0, 0.1)], method="so", head_decay=_STRONG),
-    *_sigmas(_EQUAL, method="so", streams="separate"),
-    *_sigmas(_EQUAL, method="so", estimator="unbiased"),
-    *_sigmas(_EQUAL, method="so+zeta"),
-    *_sigmas(_EQUAL, method="so+to+fo+zeta"),
+    {"method": ["s+t"], "head_decay": [0.03, 0.01, 0.1], "target_weight": [0.5, 0.7, 0.85]}
 ]
-"""Candidates of `SoHoTClassifierCV`: 27 settings of 5 methods."""
+"""Candidates of `SoHoTClassifierCV`: nine settings of the classifier. Alignments on frozen features are not among them:
+on development data none did better than the classifier they start from (docs/results/choosing.md)."""
 
 _IMAGE_SIGMAS, _FEATURE_SIGMAS = [0.01, 0.03, 0.1, 0.3, 1.0], [0.01, 0.1, 1.0]
 _IMAGE_RATES: dict[str, list[Any]] = {"lr": [3e-4, 1e-3, 3e-3, 1e-2]}
 _FEATURE_RATES: dict[str, list[Any]] = {"lr": [1e-3, 3e-3]}
-_SHARES: dict[str, list[Any]] = {"target_weight": [None, 0.5]}
+_SHARES: dict[str, list[Any]] = {"target_weight": [0.5, 0.7]}
 
 
 def image_space(name: str, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -78,4 +63,4 @@ def feature_space(name: str) -> dict[str, list[Any]]:
         return {**{option: list(values) for option, values in method.search.items()}, **_FEATURE_RATES, **_SHARES}
     if method.aligns:
         return {"sigma1": _FEATURE_SIGMAS, "sigma2": [0.1, 1.0], **_SHARES}
-    return {"head_decay": [1e-3, 5e-3, 2e-2], **_FEATURE_RATES, **_SHARES}
+    return {"head_decay": [0.01, 0.03, 0.1], "target_weight": [0.5, 0.7, 0.85]}

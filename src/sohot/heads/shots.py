@@ -1,0 +1,36 @@
+"""Labelled target rows that are held out in turn, and what fits without them say about them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..selection.choice import FoldScore
+from ..selection.folds import MOST_FOLDS, Fold, deal
+from ..selection.held_out import HeldOut
+from .domains import DomainRows
+from .problem import FeatureProblem
+from .result import StackedFit
+
+
+def shot_folds(rows: DomainRows, folds: int | None = None) -> list[Fold]:
+    """Assign the labelled target rows of each class to folds, in order; at most 5 folds by default.
+
+    Raises:
+        TooFewShots: No class has two labelled target rows.
+    """
+    _, content = np.unique(rows.target, axis=0, return_inverse=True)
+    return deal(rows.target_labels.tolist(), content.reshape(-1).tolist(), folds=MOST_FOLDS if folds is None else folds)
+
+
+def score_fold(fit: StackedFit, problem: FeatureProblem, fold: Fold) -> FoldScore:
+    """Score a fit, trained without the held-out rows of a fold, on these rows."""
+    if fit.diverged:
+        return FoldScore(0, len(fold.held), "training diverged")
+    logits = fit.predict_logits(problem.target[fold.held]).cpu().double().numpy()
+    return FoldScore.of(HeldOut(logits, problem.target_labels[fold.held].numpy()))
+
+
+def join_folds(scores: Sequence[FoldScore]) -> HeldOut | None:
+    """Join what fits say about the rows of their folds; None if none of them succeeded."""
+    found = [score.held_out for score in scores if score.held_out is not None]
+    return HeldOut.join(found) if found else None

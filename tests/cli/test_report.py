@@ -61,6 +61,9 @@ def test_wrong_folders_are_named(sohot, tmp_path):
     ended = sohot("report", tmp_path)
     assert ended.code == 2
     assert "holds no run (run.json), demo (demo.json) or experiment" in ended.last
+    (tmp_path / "model.safetensors").touch()
+    ended = sohot("report", tmp_path)
+    assert (ended.code, "holds a head on features, which has no page" in ended.last) == (2, True)
 
 
 def test_a_file_that_cannot_be_written_is_named_before_any_work(sohot, run_copy, tmp_path):

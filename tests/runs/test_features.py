@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 import torch
 from command_line import make_domains
+from PIL import Image
 
 from sohot.data import load_batch, scan_folder, take_shots
 from sohot.networks import create_backbone
-from sohot.runs.feature_extraction import extract, find_domains
-from sohot.runs.feature_set import FeatureSet, read_features, split_features, with_classes, write_features
+from sohot.runs.feature_extraction import extract, find_domains, find_unlabelled, is_flat
+from sohot.runs.feature_set import FeatureSet, read_features, read_rows, write_features
+from sohot.runs.feature_split import split_features, with_classes
 
 
 def some_features(rows: int = 12, seed: int = 0, domain: str = "photos") -> FeatureSet:
@@ -112,6 +114,84 @@ def test_extraction_gives_what_the_network_gives(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.features, expected.numpy(), atol=1e-6)
     assert len(set(found.contents)) == len(found)
     assert found.network["backbone"] == "small-cnn"
+
+
+def test_features_of_views_are_the_average_of_the_parts(tmp_path: Path) -> None:
+    folder = make_domains(tmp_path).target
+    for number in range(2):
+        half = np.random.default_rng(number).integers(0, 256, (16, 9, 3), dtype=np.uint8)
+        symmetric = np.concatenate([half, half[:, ::-1]], axis=1)
+        Image.fromarray(symmetric).save(folder / "red" / f"symmetric-{number}.png")
+    torch.manual_seed(0)
+    backbone = create_backbone("small-cnn", size=16).eval()
+    domains, _ = find_domains(folder)
+    images = domains["target"]
+    found = {views: extract(domains, backbone, views=views) for views in (1, 2, 7)}
+    np.testing.assert_array_equal(found[1].features, extract(domains, backbone).features)
+    for views in (2, 7):
+        with torch.no_grad():
+            parts = backbone(load_batch(images, range(len(images)), backbone.input, views=views).flatten(0, 1))
+        expected = parts.view(len(images), views, -1).mean(1).numpy()
+        np.testing.assert_allclose(found[views].features, expected, atol=1e-6)
+        assert found[views].network == {**found[1].network, "views": views}
+    mirrored = np.asarray(["symmetric" in file for file in found[1].files])
+    np.testing.assert_allclose(found[1].features[mirrored], found[2].features[mirrored], atol=1e-6)
+    assert np.abs(found[1].features[~mirrored] - found[2].features[~mirrored]).max() > 1e-3
+    with pytest.raises(ValueError, match=r"different networks made .* views 2 and 1"):
+        split_features(found[2], found[1])
+
+
+def test_images_without_class_folders_have_no_labels(tmp_path: Path) -> None:
+    folder = make_domains(tmp_path).test
+    assert not is_flat(folder)
+    assert is_flat(folder / "red")
+    assert not is_flat(tmp_path / "none")
+    (folder / "red" / "broken.png").write_bytes(b"not an image")
+    domains, left_out = find_unlabelled(folder)  # the folders are no classes if the user says so
+    assert [one.path.name for one in left_out] == ["broken.png"]
+    torch.manual_seed(0)
+    found = extract(domains, create_backbone("small-cnn", size=16), labelled=False)
+    assert (found.classes, found.unlabelled, len(found)) == ((), 12, 12)
+    assert found.files[0] == "blue/0.png"
+    write_features(tmp_path / "a.npz", found)
+    read = read_features(tmp_path / "a.npz")
+    assert (read.labels == -1).all()
+    assert read.names().tolist() == [""] * 12
+    labelled = some_features()
+    for option, sets in {"--source": (read, labelled), "--target": (labelled, read)}.items():
+        with pytest.raises(ValueError, match=f"{option}: its rows have no labels"):
+            split_features(*sets)
+    some = replace(labelled, labels=np.where(labelled.labels == 1, -1, labelled.labels))
+    with pytest.raises(ValueError, match="--test: 4 rows have no label"):
+        split_features(labelled, labelled, some)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="holds no images"):
+        find_unlabelled(tmp_path / "empty")
+    (tmp_path / "empty" / "1.png").touch()
+    with pytest.raises(ValueError, match="none of the 1 images"):
+        find_unlabelled(tmp_path / "empty")
+
+
+def test_rows_to_label_come_from_any_table(tmp_path: Path) -> None:
+    written = some_features()
+    write_features(tmp_path / "own.npz", written)
+    assert read_rows(tmp_path / "own.npz").files == written.files
+    np.savez(tmp_path / "other.npz", features=np.eye(3), y=np.arange(3))
+    rows = read_rows(tmp_path / "other.npz")
+    assert rows.features.dtype == np.float32
+    assert rows.files == tuple(f"{tmp_path / 'other.npz'}#{row}" for row in range(3))
+    assert (rows.unlabelled, rows.network) == (3, {})
+    odd = {"no array 'features'": {"a": np.eye(3)}, "rows and columns": {"features": np.asarray([["a"]])}}
+    odd |= {"shape": {"features": np.zeros((0, 3))}, "finite": {"features": np.full((2, 3), np.nan)}}
+    for sentence, arrays in odd.items():
+        np.savez(tmp_path / "odd.npz", **arrays)
+        with pytest.raises(ValueError, match=f"odd.npz is not a file of features: .*{sentence}"):
+            read_rows(tmp_path / "odd.npz")
+    (tmp_path / "text.npz").write_text("no zip")
+    with pytest.raises(ValueError, match=r"text.npz is not a file of features: it is not an .npz file"):
+        read_rows(tmp_path / "text.npz")
+    with pytest.raises(FileNotFoundError, match="there is no such feature file"):
+        read_rows(tmp_path / "none.npz")
 
 
 def test_a_data_set_keeps_its_domains(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from .experiment import HELP, experiment
 from .features import features, make_fit_features
 from .fit import make_fit
 from .one_value import OneValueCommand
-from .options import Device, Json, Quiet, ReadThreads, Threads, Trust
+from .options import Device, HeadWeights, Json, Quiet, ReadThreads, Threads, Trust
 from .output import print_json, print_text, say
 from .weights import weights_app
 
@@ -24,7 +24,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run made by `sohot fit`.")]
+Run = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN", help="Folder of a run made by `sohot fit`, or of a head made by `sohot fit-features`."
+    ),
+]
 
 app.command("fit", cls=OneValueCommand)(make_fit())
 app.command("experiment", help=HELP, cls=OneValueCommand)(experiment)
@@ -54,6 +59,7 @@ def evaluate(
     quiet: Quiet = False,
     json: Json = False,
     trust: Trust = False,
+    weights: HeadWeights = None,
 ) -> None:
     """Measure the accuracy of a run on images in class folders.
 
@@ -65,13 +71,26 @@ def evaluate(
     from .finished_runs import evaluate_run
 
     use_threads(threads)
-    evaluate_run(run, folder, leave_out=leave_out, device=device, workers=workers, quiet=quiet, json=json, trust=trust)
+    evaluate_run(
+        run,
+        folder,
+        leave_out=leave_out,
+        device=device,
+        workers=workers,
+        quiet=quiet,
+        json=json,
+        trust=trust,
+        weights=weights,
+    )
 
 
 @app.command(cls=OneValueCommand)
 def predict(
     run: Run,
-    paths: Annotated[list[Path], typer.Argument(metavar="FILES_OR_DIRS...", help="Image files and folders.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILES_OR_DIRS...", help="Image files and folders; or feature files, for a head."),
+    ],
     out: Annotated[
         Path | None,
         typer.Option("--out", help="CSV file to write; - for standard output, the default.", show_default=False),
@@ -83,20 +102,34 @@ def predict(
     quiet: Quiet = False,
     json: Json = False,
     trust: Trust = False,
+    weights: HeadWeights = None,
 ) -> None:
     """Label images: file, label and probability; with --top also the next most likely classes.
 
-    Unreadable files are listed, skipped and counted.
+    Unreadable files are listed, skipped and counted. A head also labels the rows of feature files (.npz).
 
     For example:
 
         sohot predict runs/first new_sketches --out labels.csv --top 3
+
+        sohot predict heads/first new_sketches.npz
     """
     from .._device import use_threads
     from .finished_runs import predict_run
 
     use_threads(threads)
-    predict_run(run, paths, out=out, top=top, device=device, workers=workers, quiet=quiet, json=json, trust=trust)
+    predict_run(
+        run,
+        paths,
+        out=out,
+        top=top,
+        device=device,
+        workers=workers,
+        quiet=quiet,
+        json=json,
+        trust=trust,
+        weights=weights,
+    )
 
 
 @app.command(cls=OneValueCommand)
@@ -107,6 +140,7 @@ def export(
     ],
     json: Json = False,
     trust: Trust = False,
+    weights: HeadWeights = None,
 ) -> None:
     """Write the adapted model to one ONNX file and check it with onnxruntime.
 
@@ -118,12 +152,12 @@ def export(
     """
     from .finished_runs import export_file
 
-    export_file(run, onnx, json=json, trust=trust)
+    export_file(run, onnx, json=json, trust=trust, weights=weights)
 
 
 @app.command(cls=OneValueCommand)
 def info(run: Run, json: Json = False) -> None:
-    """Show what a run was trained on, its settings, its accuracy, and how to repeat it.
+    """Show what a run or a head was trained on, its settings, its accuracy, and how to repeat it.
 
     For example:
 

@@ -1,20 +1,24 @@
 """What `sohot features` and `sohot fit-features` do: extract features once, train many classifiers on them."""
 
+import shlex
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from .._device import choose_device
 from .._outputs import STDOUT, is_stream
-from ..methods.options import WIDTH, convert
+from ..data.names import printable
+from ..methods.options import WIDTH, convert, flag
 from ..methods.settings import HeadSettings
-from ..networks.registry import create_backbone, find_builder
+from ..networks.names import absolute_name
+from ..networks.registry import find_builder
 from ..runs.auto import AUTO
-from ..runs.feature_extraction import extract, find_domains
+from ..runs.feature_extraction import extract, find_domains, find_unlabelled, is_flat
+from ..runs.feature_network import create_feature_backbone
 from ..runs.feature_run import fit_features, require_new_folder
-from ..runs.feature_set import FeatureSet, read_features, split_features, write_features
+from ..runs.feature_set import FeatureSet, read_features, write_features
+from ..runs.feature_split import split_features
 from ..runs.predictions import require_writable
-from ..training.randomness import reproducible
 from .output import (
     bar,
     percent,
@@ -38,6 +42,8 @@ def make_features(
     tap: str | None,
     image_size: int | None,
     channels: int,
+    views: int,
+    no_labels: bool,
     device: str,
     workers: int | None,
     quiet: bool,
@@ -50,23 +56,27 @@ def make_features(
     require_writable(out)
     if image_size is not None:
         WIDTH.check(image_size, "--image-size")
+    if no_labels and dataset is not None:
+        raise ValueError("--no-labels takes all images of a folder alike: leave out --dataset, or --no-labels")
     find_builder(backbone)
     where = choose_device(device)
+    labelled = not (no_labels or (dataset is None and is_flat(folder)))
     with results_only(), bar(quiet) as progress:
-        domains, left_out = find_domains(folder, dataset, workers, progress)
+        if labelled:
+            domains, left_out = find_domains(folder, dataset, workers, progress)
+        else:
+            domains, left_out = find_unlabelled(folder, workers, progress)
         say_left_out(left_out)
-        with reproducible(0, "cpu"):  # the same features every time, even without trained weights
-            network = create_backbone(
-                backbone,
-                weights=weights,
-                channels=channels,
-                tap=tap,
-                dropout="none",
-                size=image_size,
-            )
+        network = create_feature_backbone(
+            absolute_name(backbone), weights=weights, channels=channels, tap=tap, size=image_size
+        )
         if not network.pretrained:
             say(f"note: {backbone} has no trained weights here; its features are random")
-        found = extract(domains, network, device=where, workers=workers, progress=progress)
+        if not (labelled or no_labels):
+            say(f"note: {printable(folder)} has no class folders, so its images get no labels")
+        found = extract(
+            domains, network, views=views, labelled=labelled, device=where, workers=workers, progress=progress
+        )
     write_features(out, found)
     result = {
         "out": str(out),
@@ -81,8 +91,9 @@ def make_features(
         print_json(result)
         return
     several = f" in {len(domains)} domains" if len(domains) > 1 else ""
+    classes = f"{len(found.classes)} classes" if labelled else "no labels"
     tell = say if out == STDOUT else print_text
-    tell(f"{out}: {len(found)} rows of {found.features.shape[1]} features, {len(found.classes)} classes{several}")
+    tell(f"{out}: {len(found)} rows of {found.features.shape[1]} features, {classes}{several}")
 
 
 def fit_feature_files(
@@ -126,8 +137,11 @@ def fit_feature_files(
         say(f"{len(found.classes)} classes; " + ", ".join(f"{name}: {len(x or ())} rows" for name, x in rows.items()))
     for note in found.notes:
         say(f"note: {note}")
+    given: dict[str, Any] = {"source": source, "target": target, "test": test, "source_domain": source_domain}
+    given |= {"target_domain": target_domain, "shots": shots, "leave_out": leave_out, **settings}
+    repeat = _command({**given, "out": f"{out}-again"})
     with bar(quiet) as progress:
-        report = fit_features(found, out, params, progress)
+        report = fit_features(found, out, params, progress, repeat)
     if report["chosen"] is not None and not quiet:
         say(f"chosen of {report['chosen']['trials']}: {report['chosen']['reason']}")
     if json:
@@ -138,6 +152,20 @@ def fit_feature_files(
         print_accuracy(accuracy)
     result = "" if accuracy is None else f", accuracy {percent(accuracy['micro'])} %"
     print_text(f"{report['method']}: trained in {report['training_seconds']:.1f} s{result}, model in {out}")
+
+
+def _command(options: dict[str, Any]) -> str:
+    """Write the command for some options; files by their absolute paths.
+
+    >>> _command({"shots": 3, "leave_out": True, "test": None, "out": "heads/first-again"})
+    'sohot fit-features --shots 3 --leave-out --out heads/first-again'
+    """
+    words = ["sohot", "fit-features"]
+    for name, value in options.items():
+        if value is not None and value is not False:
+            absolute = value.absolute() if isinstance(value, Path) else value
+            words += [flag(name)] if value is True else [flag(name), str(absolute)]
+    return shlex.join(words)
 
 
 def _open(file: Path, domain: str | None) -> FeatureSet:

@@ -12,7 +12,10 @@ from .options import Device, Json, Quiet, ReadThreads, Threads, option_parameter
 
 
 def features(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Images in class folders, or a known data set.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Images in class folders, in the folder itself, or a known data set."),
+    ],
     out: Annotated[
         Path, typer.Option("--out", help="Feature file to write, .npz; - for standard output.", show_default=False)
     ],
@@ -24,6 +27,19 @@ def features(
     tap: Annotated[str | None, typer.Option("--tap", help="before-relu, after-relu or output.")] = None,
     image_size: Annotated[int | None, typer.Option("--image-size", help="Side of the images.")] = None,
     channels: Annotated[int, typer.Option("--channels", help="3 (colour) or 1 (grey, depth).")] = 3,
+    views: Annotated[
+        int,
+        typer.Option(
+            "--views",
+            min=1,
+            max=10,
+            help="Views of each image to average the features over: 1 the centre, 2 also its mirror image, "
+            "10 also the four corners and their mirror images.",
+        ),
+    ] = 1,
+    no_labels: Annotated[
+        bool, typer.Option("--no-labels", help="Take all images below DIR and store no classes.")
+    ] = False,
     device: Device = "auto",
     threads: Threads = None,
     workers: ReadThreads = None,
@@ -32,7 +48,8 @@ def features(
 ) -> None:
     """Pass images through a network once and store the features in a file for `sohot fit-features` and scikit-learn.
 
-    Unreadable images are listed and skipped.
+    Unreadable images are listed and skipped. Images of a folder without class folders get no labels: such features do
+    not train, but `sohot predict` labels them.
 
     For example:
 
@@ -51,6 +68,8 @@ def features(
         tap=tap,
         image_size=image_size,
         channels=channels,
+        views=views,
+        no_labels=no_labels,
         device=device,
         workers=workers,
         quiet=quiet,

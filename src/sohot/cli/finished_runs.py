@@ -7,10 +7,12 @@ from typing import Any
 
 from .._device import choose_device
 from .._outputs import STDOUT, is_stream, write_output
+from ..data.folders import LeftOut
 from ..data.names import printable
-from ..runs.loaded_run import LoadedRun, export_run, images_for, open_run
+from ..runs.description import is_head
+from ..runs.loaded_run import LoadedModel, export_run, images_for, open_model
 from ..runs.predictions import Prediction, classify, find_images, predictions_csv, require_writable
-from ..runs.run_outputs import evaluate_on
+from ..runs.run_outputs import evaluate_model
 from .console import for_output
 from .output import (
     bar,
@@ -25,9 +27,9 @@ from .output import (
 )
 
 
-def _open(folder: Path, device: str, trust: bool) -> LoadedRun:
+def _open(folder: Path, device: str, trust: bool, weights: Path | None) -> LoadedModel:
     with results_only():
-        run = open_run(folder, choose_device(device), trust=trust)
+        run = open_model(folder, choose_device(device), weights=weights, trust=trust)
     if caution := run.caution():
         say(f"note: {caution}")
     return run
@@ -43,9 +45,10 @@ def evaluate_run(
     quiet: bool,
     json: bool,
     trust: bool = False,
+    weights: Path | None = None,
 ) -> None:
     """Test a run on images in class folders and print its accuracy."""
-    run = _open(folder, device, trust)
+    run = _open(folder, device, trust, weights)
     with bar(quiet) as progress:
         tested, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
         if not quiet:
@@ -53,7 +56,7 @@ def evaluate_run(
         for note in notes:
             say(f"note: {note}")
         say_left_out(left_out)
-        accuracy = evaluate_on(run.model, tested, workers, progress).as_json()
+        accuracy = evaluate_model(run, tested, workers, progress).as_json()
     if json:
         out = [path.as_json() for path in left_out]
         print_json({"run": str(folder), "step": run.step, "accuracy": accuracy, "left_out": out, "notes": notes})
@@ -76,19 +79,24 @@ def predict_run(
     quiet: bool,
     json: bool,
     trust: bool = False,
+    weights: Path | None = None,
 ) -> None:
-    """Label images and write the labels as CSV."""
+    """Label images, or the rows of feature files, and write the labels as CSV."""
     if out == STDOUT:
         out = None
     if out is not None:
         require_writable(out)
-    files = find_images(paths)
-    run = _open(folder, device, trust)
-    with bar(quiet) as progress:
-        predictions, unreadable = classify(run, files, top, workers, progress)
-    say_left_out(unreadable)
-    if not predictions:
-        raise ValueError(f"none of the {len(files)} files can be read")
+    unreadable: list[LeftOut] = []
+    if tables := [path for path in paths if path.suffix.lower() == ".npz"]:
+        predictions = _label_tables(folder, tables, paths, top)
+    else:
+        files = find_images(paths)
+        run = _open(folder, device, trust, weights)
+        with bar(quiet) as progress:
+            predictions, unreadable = classify(run, files, top, workers, progress)
+        say_left_out(unreadable)
+        if not predictions:
+            raise ValueError(f"none of the {len(files)} files can be read")
     if out is not None:
         write_output(out, predictions_csv(predictions, top).encode())
     result: dict[str, Any] = {
@@ -103,19 +111,35 @@ def predict_run(
     elif out is None:
         sys.stdout.write(for_output(predictions_csv(predictions, top)))
     else:
-        print_text(f"{len(predictions)} images labelled in {out}, {len(unreadable)} could not be read")
+        what = "rows" if tables else "images"
+        print_text(f"{len(predictions)} {what} labelled in {out}, {len(unreadable)} could not be read")
+
+
+def _label_tables(folder: Path, tables: list[Path], paths: Sequence[Path], top: int) -> list[Prediction]:
+    """Label the rows of feature files, which need a head and no images."""
+    if len(tables) < len(paths):
+        raise ValueError("feature files (.npz) and images cannot be labelled together: call predict for each")
+    if not is_head(folder):
+        raise ValueError(
+            f"{tables[0]} holds features, which a head made by `sohot fit-features` labels; {folder} is none: "
+            "give it images"
+        )
+    from ..runs.stored_head import label_files  # what only a head needs takes a moment to import
+
+    return label_files(folder, tables, top)
 
 
 def _as_json(prediction: Prediction) -> dict[str, Any]:
     likeliest = zip(prediction.labels, prediction.probabilities, strict=True)
     top = [{"label": label, "probability": share} for label, share in likeliest]
-    return {"file": printable(prediction.file), **top[0], "top": top}
+    truth = {} if prediction.truth is None else {"truth": prediction.truth}
+    return {"file": printable(prediction.file), **truth, **top[0], "top": top}
 
 
-def export_file(folder: Path, file: Path, *, json: bool, trust: bool = False) -> None:
+def export_file(folder: Path, file: Path, *, json: bool, trust: bool = False, weights: Path | None = None) -> None:
     """Write a run as ONNX and print how closely it agrees."""
     require_one_output(file, "--onnx", json)
-    run = _open(folder, "cpu", trust)
+    run = _open(folder, "cpu", trust, weights)
     with results_only():
         result = export_run(run, file)
     if json:

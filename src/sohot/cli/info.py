@@ -6,14 +6,14 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from ..runs.description import describe_run, values_of
+from ..runs.description import describe_run, is_head, values_of
 from .console import Console
 from .output import percent, print_json
 
 
 def show_info(folder: Path, *, json: bool) -> None:
     """Print the description of a run."""
-    described = describe_run(folder)
+    described = _describe(folder)
     if json:
         print_json(described)
         return
@@ -24,7 +24,16 @@ def show_info(folder: Path, *, json: bool) -> None:
         for name, text in _lines(described):
             table.add_row(name, escape(text))
     Console().print(table)
-    Console().print(f"\n{described['command']}", markup=False, highlight=False, soft_wrap=True)
+    if described["command"]:
+        Console().print(f"\n{described['command']}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _describe(folder: Path) -> dict[str, Any]:
+    if not is_head(folder):
+        return describe_run(folder)
+    from ..runs.stored_head import describe_head  # what only a head needs takes a moment to import
+
+    return describe_head(folder)
 
 
 def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
@@ -34,7 +43,9 @@ def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
     data = described["data"] or {}
     for part in ("source", "target", "test"):
         if content := data.get(part):
-            lines.append((part, f"{content['images']} images from {content['folder']}"))
+            of_run = "images" in content  # a head knows rows of features, and not where they are from
+            held = f"{content['images']} images from {content['folder']}" if of_run else f"{content['rows']} rows"
+            lines.append((part, held))
     classes = described["classes"]
     lines.append((f"{len(classes)} classes", ", ".join(classes)))
     if accuracy := described["accuracy"]:
@@ -47,7 +58,10 @@ def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
             )
         )
     lines += [("network", _pairs(described["network"])), ("settings", _pairs(described["settings"]))]
-    lines += [("versions", _pairs(described["versions"])), ("repeat with", "")]
+    if described["versions"]:
+        lines.append(("versions", _pairs(described["versions"])))
+    if described["command"]:
+        lines.append(("repeat with", ""))
     return lines
 
 

@@ -41,6 +41,13 @@ Trust = Annotated[
     bool, typer.Option("--trust", help="Import the Python file that RUN names as its network (FILE.py:function).")
 ]
 
+HeadWeights = Annotated[
+    Path | None,
+    typer.Option(
+        "--weights", help="File of the weights of a head's backbone, if it was given one.", show_default=False
+    ),
+]
+
 _READ = (int, float, bool, str, Path)
 
 

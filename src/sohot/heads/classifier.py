@@ -227,10 +227,15 @@ class SoHoTClassifier(FeatureClassifier):
         zeta = fit.zeta
         self.class_weights_ = None if zeta is None else {name: x.numpy() for name, x in zeta.items()}
 
-    def save(self, file: str | os.PathLike[str]) -> None:
-        """Write the fitted classifier to one file of plain tensors (safetensors), without pickle; see `load`."""
+    def save(self, file: str | os.PathLike[str], *, network: Mapping[str, Any] | None = None) -> None:
+        """Write the fitted classifier to one file of plain tensors (safetensors), without pickle; see `load`.
+
+        Args:
+            file: The file.
+            network: What made the features, as JSON values, to be stored with it.
+        """
         check_is_fitted(self, "fit_")
-        about = {name: getattr(self, name) for name in _ABOUT}
+        about = {name: getattr(self, name) for name in _ABOUT} | ({"network": dict(network)} if network else {})
         columns = {"X": self, "target": self.target_stream_}
         names = {key: getattr(one, "feature_names_in_", None) for key, one in columns.items()}
         write_fit(Path(file), self.fit_, self.classes_, {"params": self.get_params(), **about, "columns": names})

@@ -30,6 +30,15 @@ REPORT = "report.json"
 """Results of the finished run."""
 
 
+HEAD = "model.safetensors"
+"""The model in the folder of a head, which `sohot fit-features` writes."""
+
+
+def is_head(path: Path) -> bool:
+    """Tell whether a path is a head on features: a file, or a folder with the model of one, and not a run."""
+    return path.is_file() or ((path / HEAD).is_file() and not (path / DESCRIPTION).is_file())
+
+
 def read_config(file: Path) -> dict[str, Any]:
     """Read a TOML file of options, flat or in tables; the names of the tables do not matter.
 

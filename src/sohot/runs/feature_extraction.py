@@ -1,31 +1,29 @@
 """From images to features: each image passes through the network once."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from ..data.datasets import open_dataset
 from ..data.decode import default_workers
-from ..data.folders import LeftOut, scan_folder, unreadable
+from ..data.folders import LeftOut, Walk, scan_folder, unreadable
 from ..data.image_batches import iter_batches
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import natural_key, printable
 from ..data.readers import find_reader, part_of
 from ..networks.backbone import Backbone
-from ..networks.inference import run_batches
-from ..networks.trunk_cache import trunk_key
-from .feature_set import FeatureSet
+from ..networks.inference import run_views
+from .feature_network import FeatureNetwork
+from .feature_set import NO_LABEL, FeatureSet
+from .predictions import find_images
 
 BATCH = 32
-"""Images that pass through the network together."""
+"""Most images, or views of them, that pass through the network together."""
 
 
 def find_domains(
@@ -45,7 +43,7 @@ def find_domains(
     if dataset is None:
         report = None if progress is None else partial(progress, "checking images")
         scan = scan_folder(root, on_progress=report, workers=workers)
-        return {printable(root.resolve().name) or "images": scan.images}, scan.left_out
+        return {_name(root): scan.images}, scan.left_out
     opened = open_dataset(dataset, root)
     domains, left_out = {}, list(opened.left_out)
     for name, images in opened.domains.items():
@@ -56,10 +54,38 @@ def find_domains(
     return domains, left_out
 
 
+def is_flat(root: Path) -> bool:
+    """Tell whether a folder holds images, but no folders, which would be classes."""
+    folders, files = Walk(root).entries(root)
+    return bool(files) and not folders
+
+
+def find_unlabelled(
+    root: Path, workers: int | None = None, progress: Progress | None = None
+) -> tuple[dict[str, LabelledImages], list[LeftOut]]:
+    """Find all images below a folder, whatever its folders mean; see `find_domains`. They form one nameless class."""
+    if not root.is_dir():
+        raise FileNotFoundError(f"the folder {printable(root)} does not exist")
+    files = find_images([root])
+    images = LabelledImages(tuple(files), (0,) * len(files), ("",), root)
+    report = None if progress is None else partial(progress, "checking images")
+    broken = unreadable(images, on_progress=report, workers=workers)
+    if len(broken) == len(files):
+        raise ValueError(f"none of the {len(files)} images in {printable(root)} can be read; the first: {broken[0]}")
+    readable = images.subset([row for row in range(len(images)) if row not in broken])
+    return {_name(root): readable}, [LeftOut(files[row], broken[row]) for row in sorted(broken)]
+
+
+def _name(root: Path) -> str:
+    return printable(root.resolve().name) or "images"
+
+
 def extract(
     domains: Mapping[str, LabelledImages],
     backbone: Backbone,
     *,
+    views: int = 1,
+    labelled: bool = True,
     device: torch.device | str = "cpu",
     workers: int | None = None,
     progress: Progress | None = None,
@@ -69,6 +95,8 @@ def extract(
     Args:
         domains: The images of each domain. Classes of the same name are the same.
         backbone: The network; its features are those that `sohot fit` aligns.
+        views: Average the features over so many views of each image, see `sohot.data.views`.
+        labelled: Store the classes; False for images whose classes are unknown.
         device: Where to compute.
         workers: Threads that read images.
         progress: Receives the number of images done.
@@ -80,9 +108,9 @@ def extract(
     place = {name: number for number, name in enumerate(classes)}
     features, labels = [], []
     for name, images in full.items():
-        batches = iter_batches(images, backbone.input, BATCH, workers)
+        batches = iter_batches(images, backbone.input, max(BATCH // views, 1), workers, views=views)
         done = 0
-        for outputs in run_batches(backbone.to(device), batches, torch.device(device)):
+        for outputs in run_views(backbone.to(device), batches, views, torch.device(device)):
             features.append(outputs.float().numpy())
             done += len(outputs)
             if progress is not None:
@@ -90,21 +118,14 @@ def extract(
         labels += [place[images.classes[label]] for label in images.labels]
     return FeatureSet(
         features=np.concatenate(features),
-        labels=np.asarray(labels, dtype=np.int64),
-        classes=tuple(classes),
+        labels=np.asarray(labels if labelled else [NO_LABEL] * len(labels), dtype=np.int64),
+        classes=tuple(classes) if labelled else (),
         files=tuple(images.name(row) for images in full.values() for row in range(len(images))),
         contents=tuple(text for images in full.values() for text in _contents(images)),
         domains=np.repeat(np.arange(len(full)), [len(images) for images in full.values()]),
         domain_names=tuple(full),
-        network=describe(backbone),
+        network=FeatureNetwork.of(backbone, views).as_json(),
     )
-
-
-def describe(backbone: Backbone) -> dict[str, Any]:
-    """Describe what determines the features of an image, as JSON values, with a hash of the weights."""
-    weights = trunk_key(backbone, ())[:16]
-    spec = json.loads(json.dumps(asdict(backbone.input)))
-    return {"backbone": backbone.name, "tap": backbone.tap, "weights": weights, "input": spec}
 
 
 def _contents(images: LabelledImages) -> list[str]:

@@ -15,12 +15,13 @@ from ..heads.classifier import SoHoTClassifier
 from ..heads.cv import SoHoTClassifierCV
 from ..training.evaluation import evaluate
 from .auto import AUTO, STAGE
-from .description import REPORT
-from .feature_set import FeatureSet, FeatureSplit
+from .description import HEAD, REPORT
+from .feature_set import FeatureSet
+from .feature_split import FeatureSplit
 from .predictions import Prediction, write_predictions
 
-MODEL, PREDICTIONS = "model.safetensors", "predictions.csv"
-OWN = {MODEL, PREDICTIONS, REPORT, LOCK}
+PREDICTIONS = "predictions.csv"
+OWN = {HEAD, PREDICTIONS, REPORT, LOCK}
 
 
 def require_new_folder(out: Path) -> None:
@@ -33,7 +34,11 @@ def require_new_folder(out: Path) -> None:
 
 
 def fit_features(
-    split: FeatureSplit, out: Path, params: Mapping[str, Any], progress: Progress | None = None
+    split: FeatureSplit,
+    out: Path,
+    params: Mapping[str, Any],
+    progress: Progress | None = None,
+    command: str | None = None,
 ) -> dict[str, Any]:
     """Train on features, test, and save the model, the report and the predictions.
 
@@ -42,6 +47,7 @@ def fit_features(
         out: Folder for model.safetensors, report.json and predictions.csv.
         params: Parameters of `SoHoTClassifier`; method "auto" chooses among the usual candidates.
         progress: Receives how many trainings of that choice are done.
+        command: The command that repeats it, for the report.
 
     Returns:
         The report, as stored.
@@ -51,7 +57,10 @@ def fit_features(
     """
     with holding_folder(out):
         remove_leftovers(out)
-        return _fit_in(out, split, params, progress)
+        report = _fit_in(out, split, params, progress)
+        report["command"] = command
+        write_json(out / REPORT, report)
+        return report
 
 
 def _fit_in(out: Path, split: FeatureSplit, params: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
@@ -66,13 +75,13 @@ def _fit_in(out: Path, split: FeatureSplit, params: Mapping[str, Any], progress:
     else:
         trained = model = SoHoTClassifier(**params).fit(source.features, source.names(), **rows)
     seconds = time.perf_counter() - began
-    trained.save(out / MODEL)
+    trained.save(out / HEAD, network=target.network)
     accuracy = None
     (out / PREDICTIONS).unlink(missing_ok=True)  # from an earlier call, in case there is no test now
     if split.test is not None:
         accuracy = accuracy_of(trained, split.test, split.classes)
         write_predictions(out / PREDICTIONS, label_features(trained, split.test))
-    report = {
+    return {
         "run": str(out),
         "method": trained.settings().resolved_method().name,
         "data": split.as_json(),
@@ -84,8 +93,6 @@ def _fit_in(out: Path, split: FeatureSplit, params: Mapping[str, Any], progress:
         "accuracy": accuracy,
         "training_seconds": seconds,
     }
-    write_json(out / REPORT, report)
-    return report
 
 
 def accuracy_of(model: SoHoTClassifier, test: FeatureSet, classes: tuple[str, ...]) -> dict[str, Any]:

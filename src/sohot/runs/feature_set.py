@@ -1,9 +1,11 @@
-"""Labelled features of images: the set, its file (an `.npz`, read without pickle), and which rows train and test."""
+"""Features of images: the set, and its file (an `.npz`, read without pickle)."""
 
 import json
 import zipfile
 import zlib
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +15,27 @@ import numpy.typing as npt
 from .._outputs import writing
 from .._reading import parse_json
 from ..data.labelled import LabelledImages
-from ..data.names import enumerate_words, natural_key
-from ..data.shots import shot_rows, take_shots
-from .npz import read_arrays
+from ..data.names import enumerate_words
+from .npz import array_names, read_arrays
 
 FORMAT = 1
+NO_LABEL = -1
 _ARRAYS = ("features", "labels", "classes", "files", "contents", "domains", "domain_names")
 
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """Features of labelled images, one row each, and where they come from.
+    """Features of images, one row each, and where they come from.
 
     Attributes:
         features: float32, (rows, features).
-        labels: The class of each row, a place in `classes`.
+        labels: The class of each row, a place in `classes`; −1 for a row without a label.
         classes: Names of the classes.
         files: Path of each image relative to its folder.
         contents: A text for each image, equal for byte-identical images.
         domains: The domain of each row, a place in `domain_names`.
         domain_names: Names of the domains.
-        network: What made the features: backbone, weights, tap and image preprocessing.
+        network: What made the features, see `FeatureNetwork`; empty if unknown.
     """
 
     features: npt.NDArray[np.float32]
@@ -52,10 +54,10 @@ class FeatureSet:
         for name in ("labels", "files", "contents", "domains"):
             if len(getattr(self, name)) != rows:
                 raise ValueError(f"{name} must hold one entry for each of {rows} rows, got {len(getattr(self, name))}")
-        for name, names in (("labels", self.classes), ("domains", self.domain_names)):
+        for name, lowest, names in (("labels", NO_LABEL, self.classes), ("domains", 0, self.domain_names)):
             numbers = getattr(self, name)
-            if numbers.min() < 0 or numbers.max() >= len(names):
-                raise ValueError(f"{name} must lie in 0 … {len(names) - 1}")
+            if numbers.min() < lowest or numbers.max() >= len(names):
+                raise ValueError(f"{name} must lie in {lowest} … {len(names) - 1}")
 
     def __len__(self) -> int:
         return len(self.features)
@@ -78,9 +80,14 @@ class FeatureSet:
             raise ValueError(f"there is no domain {name!r}; there are {enumerate_words(self.domain_names)}")
         return self.subset(self.domains == self.domain_names.index(name))
 
+    @property
+    def unlabelled(self) -> int:
+        """Number of rows without a label."""
+        return int((self.labels == NO_LABEL).sum())
+
     def names(self) -> npt.NDArray[np.str_]:
-        """Return the name of each row's class."""
-        return np.asarray(self.classes)[self.labels]
+        """Return the name of each row's class; "" for a row without a label."""
+        return np.asarray([*self.classes, ""])[self.labels]  # −1 is the last
 
     def images(self) -> LabelledImages:
         """List the images that the rows stand for; their files need not exist."""
@@ -90,12 +97,16 @@ class FeatureSet:
 def write_features(file: Path, found: FeatureSet) -> None:
     """Write features to where the user wants them, see `sohot._outputs.writing`."""
     content = {
-        **{name: np.asarray(getattr(found, name)) for name in _ARRAYS},
+        **{name: _array(getattr(found, name)) for name in _ARRAYS},
         "network": np.asarray(json.dumps(found.network)),
         "format": np.asarray(FORMAT),
     }
     with writing(file) as stream:
         np.savez(stream, **content)  # type: ignore[arg-type] # numpy's stubs mistake the names for its own option
+
+
+def _array(values: Any) -> npt.NDArray[Any]:
+    return np.asarray(values) if len(values) else np.empty(0, dtype=np.str_)  # no classes are no numbers either
 
 
 def read_features(file: Path) -> FeatureSet:
@@ -105,9 +116,7 @@ def read_features(file: Path) -> FeatureSet:
         FileNotFoundError: There is no such file.
         ValueError: It holds something else or is damaged.
     """
-    if not file.is_file():
-        raise FileNotFoundError(f"{file}: there is no such feature file; `sohot features` makes one")
-    try:
+    with _reading(file, "a feature file written by `sohot features`"):
         found = read_arrays(file, ("format", "network", *_ARRAYS))
         if int(found["format"]) != FORMAT:
             raise ValueError(f"its format is {int(found['format'])}, but only {FORMAT} is supported")
@@ -125,132 +134,51 @@ def read_features(file: Path) -> FeatureSet:
             network=dict(network),
             **texts,
         )
-    except (ValueError, TypeError, OverflowError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{file} is not a feature file written by `sohot features`: {reason}") from None
 
 
-@dataclass(frozen=True)
-class FeatureSplit:
-    """Rows that train and test, over the same classes: chosen as `sohot fit` chooses images.
+def read_rows(file: Path) -> FeatureSet:
+    """Read features to label: what `write_features` wrote, or the array `features` of any other `.npz` file.
 
-    Attributes:
-        source: Source rows that train.
-        target: Target rows that train.
-        test: Target rows to test on; None if none are left.
-        classes: Names of the classes.
-        notes: What the user should know, one sentence each.
-    """
-
-    source: FeatureSet
-    target: FeatureSet
-    test: FeatureSet | None
-    classes: tuple[str, ...]
-    notes: list[str] = field(default_factory=list)
-
-    def as_json(self) -> dict[str, Any]:
-        """Describe the rows: classes, counts, notes."""
-        parts = {"source": self.source, "target": self.target, "test": self.test}
-        return {
-            "classes": list(self.classes),
-            **{name: None if rows is None else {"rows": len(rows)} for name, rows in parts.items()},
-            "notes": self.notes,
-        }
-
-
-def split_features(
-    source: FeatureSet,
-    target: FeatureSet,
-    test: FeatureSet | None = None,
-    *,
-    shots: int | None = None,
-    seed: int = 0,
-    leave_out: bool = False,
-    any_network: bool = False,
-) -> FeatureSplit:
-    """Restrict features to the same classes and choose the target rows that train.
-
-    Args:
-        source: Features of the source.
-        target: Features of the target.
-        test: Features of target images to test on; None to test on what `shots` leaves of the target.
-        shots: Train on this many rows of each target class, chosen as `sohot fit` chooses images; None for all.
-        seed: Seed of that choice.
-        leave_out: Skip classes that only one domain has, instead of refusing.
-        any_network: Accept source features from another network.
+    Rows of another file have no label, no known network, and are named after their number.
 
     Raises:
-        ValueError: Classes differ, a class has too few rows, or different networks made the features.
+        FileNotFoundError: There is no such file.
+        ValueError: It holds no features or is damaged.
     """
-    notes: list[str] = []
-    if not any_network:
-        _same_network(source, target, "--source and --target", "; --streams separate allows it")
-    if test is not None:
-        _same_network(target, test, "--target and --test", "")
-    classes = _shared_classes(source, target, leave_out, notes)
-    source, target = with_classes(source, classes), with_classes(target, classes)
-    rest: FeatureSet | None = None
-    if shots is not None:
-        images = target.images()
-        take_shots(images, shots, seed)  # refuses classes with too few rows
-        chosen = np.isin(np.arange(len(target)), list(shot_rows(images, shots, seed)))
-        target, rest = target.subset(chosen), target.subset(~chosen) if not chosen.all() else None
-    test = rest if test is None else _known_test(test, classes, leave_out, notes)
-    return FeatureSplit(source, target, _unseen(test, (source, target), notes), classes, notes)
-
-
-def with_classes(rows: FeatureSet, classes: tuple[str, ...]) -> FeatureSet:
-    """Keep only the rows of these classes and number the classes in this order."""
-    names = rows.names()
-    kept = np.isin(names, classes)
-    place = {name: number for number, name in enumerate(classes)}
-    labels = np.asarray([place[name] for name in names[kept]], dtype=np.int64)
-    known = replace(rows, labels=np.zeros_like(rows.labels), classes=classes).subset(kept)
-    return replace(known, labels=labels)
-
-
-def _same_network(one: FeatureSet, other: FeatureSet, options: str, hint: str) -> None:
-    differ = [key for key in {**one.network, **other.network} if one.network.get(key) != other.network.get(key)]
-    if differ:
-        key = differ[0]
-        raise ValueError(
-            f"different networks made the features of {options}: "
-            f"{key} {one.network.get(key)!r} and {other.network.get(key)!r}{hint}"
+    with _reading(file, "a file of features"):
+        if "format" in array_names(file):
+            return read_features(file)
+        features = read_arrays(file, ("features",))["features"]
+        if features.ndim != 2 or features.dtype.kind not in "fiu":
+            raise ValueError("its array 'features' must hold numbers in rows and columns")
+        if not np.isfinite(features).all():
+            raise ValueError("its array 'features' must hold finite numbers")
+        rows = len(features)
+        return FeatureSet(
+            features=features.astype(np.float32, copy=False),
+            labels=np.full(rows, NO_LABEL, dtype=np.int64),
+            classes=(),
+            files=tuple(f"{file}#{row}" for row in range(rows)),
+            contents=tuple(f"{file}#{row}" for row in range(rows)),
+            domains=np.zeros(rows, dtype=np.int64),
+            domain_names=(file.stem,),
+            network={},
         )
 
 
-def _shared_classes(source: FeatureSet, target: FeatureSet, leave_out: bool, notes: list[str]) -> tuple[str, ...]:
-    held = {"source": set(source.names().tolist()), "target": set(target.names().tolist())}
-    shared = sorted(held["source"] & held["target"], key=natural_key)
-    alone = {side: sorted(names - set(shared), key=natural_key) for side, names in held.items()}
-    said = "; ".join(f"in the {side} {enumerate_words(map(repr, names))}" for side, names in alone.items() if names)
-    if len(shared) < 2:
-        raise ValueError(f"the domains share {len(shared)} classes, but a classifier needs two: {said or shared}")
-    if said and not leave_out:
-        raise ValueError(f"classes in one domain only: {said}; leave them out with --leave-out")
-    if said:
-        notes.append(f"left out classes in one domain only: {said}")
-    return tuple(shared)
+@contextmanager
+def _reading(file: Path, kind: str) -> Iterator[None]:
+    """Turn what a damaged or other file raises into one sentence."""
+    if not file.is_file():
+        raise FileNotFoundError(f"{file}: there is no such feature file; `sohot features` makes one")
+    try:
+        yield
+    except NotFeatures:
+        raise
+    except (ValueError, TypeError, OverflowError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise NotFeatures(f"{file} is not {kind}: {reason}") from None
 
 
-def _known_test(test: FeatureSet, classes: tuple[str, ...], leave_out: bool, notes: list[str]) -> FeatureSet:
-    unknown = sorted(set(test.names().tolist()) - set(classes), key=natural_key)
-    if unknown:
-        named = enumerate_words(map(repr, unknown))
-        if not leave_out or len(unknown) == len(set(test.names().tolist())):
-            raise ValueError(f"test classes that were not trained: {named}; leave them out with --leave-out")
-        notes.append(f"left out {len(unknown)} test classes that are not trained: {named}")
-    return with_classes(test, classes)
-
-
-def _unseen(test: FeatureSet | None, trained: tuple[FeatureSet, ...], notes: list[str]) -> FeatureSet | None:
-    """Leave out test rows of images that are byte-identical to a training image: recognizing them proves nothing."""
-    if test is None:
-        notes.append("all target rows are used for training; none are left to test on (see --shots and --test)")
-        return None
-    seen = {text for rows in trained for text in rows.contents}
-    new = np.asarray([text not in seen for text in test.contents])
-    if not new.all():
-        rest = "" if new.any() else "; none are left to test on"
-        notes.append(f"left out of the test: {int((~new).sum())} images byte-identical to training images{rest}")
-    return test.subset(new) if new.any() else None
+class NotFeatures(ValueError):  # noqa: N818 - it is the file that is at fault
+    """A file holds something else than features, or is damaged."""

@@ -1,26 +1,62 @@
-"""A finished run, loaded for use or export; the checkpoint holds everything."""
+"""A trained model, loaded for use or export: a finished run, whose checkpoint holds everything."""
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
+from torch import Tensor, nn
 
 from .._outputs import is_stream
 from ..data.folders import LeftOut, scan_folder
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words
+from ..networks.inference import run_batches
 from ..networks.two_streams import TwoStreams
 from ..training.errors import CheckpointError
 from ..training.export import export_onnx
 from ..training.run_files import checkpoint_folders
 from ..training.run_folder import load_run
-from .description import values_of
+from .description import is_head, values_of
 from .run_model import rebuild_model
 from .trust import refuse_code
+
+
+class LoadedModel(Protocol):
+    """What labels images: a run, or a head on the features of a backbone (`LoadedHead`)."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes."""
+
+    @property
+    def input(self) -> InputSpec:
+        """Size and normalisation of the images."""
+
+    @property
+    def views(self) -> int:
+        """Views of each image that it looks at, see `sohot.data.views`."""
+
+    @property
+    def method(self) -> str:
+        """Name of the method that trained it."""
+
+    @property
+    def step(self) -> int:
+        """Steps of its training."""
+
+    def caution(self) -> str | None:
+        """Say what the user should know before using it; None if nothing."""
+
+    def logits(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
+        """Classify batches of images; yields the logits of each, on the CPU."""
+
+    def module(self) -> nn.Module:
+        """Return a module that maps images (B, C, H, W) to logits."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +70,7 @@ class LoadedRun:
         step: Steps done.
         steps: Steps requested.
         description: Settings and network, from the checkpoint.
+        views: It looks at the centre of each image only.
     """
 
     folder: Path
@@ -42,15 +79,29 @@ class LoadedRun:
     step: int
     steps: int
     description: dict[str, Any]
+    views: int = 1
 
     @property
     def input(self) -> InputSpec:
         """Input of the target stream."""
         return self.model.inputs["target"]
 
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return str(self.description["settings"]["method"])
+
     def caution(self) -> str | None:
         """Say so if training is not finished."""
         return None if self.step >= self.steps else f"the run has done only {self.step} of {self.steps} steps"
+
+    def logits(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
+        """Classify batches of images with the target stream."""
+        return run_batches(self.module(), batches, next(self.model.parameters()).device)
+
+    def module(self) -> nn.Module:
+        """Return the target stream and its classifier."""
+        return self.model.target_only()
 
 
 def open_run(folder: Path, device: torch.device | None = None, *, trust: bool = False) -> LoadedRun:
@@ -88,18 +139,31 @@ def open_run(folder: Path, device: torch.device | None = None, *, trust: bool = 
     return LoadedRun(folder, model, classes, checkpoint.step, steps, description)
 
 
+def open_model(
+    path: Path, device: torch.device | None = None, *, weights: Path | None = None, trust: bool = False
+) -> LoadedModel:
+    """Load what labels images: a run, see `open_run`, or a head on features, see `open_head`."""
+    if is_head(path):
+        from .loaded_head import open_head  # what only a head needs takes a moment to import
+
+        return open_head(path, device, weights=weights, trust=trust)
+    if weights is not None:
+        raise ValueError(f"--weights is for heads made by `sohot fit-features`; the run {path} holds its weights")
+    return open_run(path, device, trust=trust)
+
+
 def images_for(
-    run: LoadedRun,
+    run: LoadedModel,
     folder: Path,
     *,
     leave_out: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[LabelledImages, list[LeftOut], list[str]]:
-    """Find images in class folders to test a run on.
+    """Find images in class folders to test a run or a head on.
 
     Args:
-        run: The run.
+        run: The run, or the head.
         folder: Class folders.
         leave_out: Skip classes that the run does not know, instead of refusing.
         workers: Threads that read images.
@@ -127,7 +191,7 @@ def images_for(
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
-def metadata(run: LoadedRun) -> dict[str, str]:
+def metadata(run: LoadedModel) -> dict[str, str]:
     """Return the texts to store in the file: the classes in the order of the logits, and the preprocessing, as JSON."""
     spec = run.input
     steps = {
@@ -140,19 +204,19 @@ def metadata(run: LoadedRun) -> dict[str, str]:
         "classes": json.dumps(run.classes, ensure_ascii=False),
         "preprocessing": json.dumps(steps, ensure_ascii=False),
         "producer": "sohot",
-        "method": str(run.description["settings"]["method"]),
+        "method": run.method,
     }
 
 
-def export_run(run: LoadedRun, file: Path) -> dict[str, Any]:
-    """Write the target stream of a run as ONNX and compare it with PyTorch.
+def export_run(run: LoadedModel, file: Path) -> dict[str, Any]:
+    """Write a run or a head as ONNX and compare it with PyTorch.
 
     Returns:
         The file, its size (None for a pipe or a device), the largest difference, the classes, the size of the images.
     """
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         raise ModuleNotFoundError(f"export needs {', '.join(missing)}: pip install 'sohot[onnx]'")
-    difference = export_onnx(run.model.target_only(), run.input, file, metadata=metadata(run))
+    difference = export_onnx(run.module(), run.input, file, metadata=metadata(run))
     spec = run.input
     return {
         "onnx": str(file),

@@ -2,7 +2,8 @@
 
 import math
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +25,29 @@ def read_arrays(file: Path, names: Iterable[str]) -> dict[str, npt.NDArray[Any]]
         ValueError: It is not such a file, an array is missing, or they do not fit in memory.
         zipfile.BadZipFile: The archive is damaged; zlib.error is possible too.
     """
+    with _opened(file) as archive:
+        there = {info.filename: info for info in archive.infolist()}
+        wanted = {name: there.get(f"{name}.npy") for name in names}
+        parts = {name: _whole(name, info) for name, info in wanted.items()}
+        needed, free = sum(info.file_size for info in parts.values()), psutil.virtual_memory().available
+        if needed > free:
+            raise ValueError(f"its arrays take {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB of memory are free")
+        return {name: _read_array(archive, name, info) for name, info in parts.items()}
+
+
+def array_names(file: Path) -> set[str]:
+    """List the names of a file's arrays, without reading them; it raises what `read_arrays` raises."""
+    with _opened(file) as archive:
+        return {name.removesuffix(".npy") for name in archive.namelist()}
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
     with open_regular(file) as stream:
         if not zipfile.is_zipfile(stream):
             raise ValueError("it is not an .npz file")
         with zipfile.ZipFile(stream) as archive:
-            there = {info.filename: info for info in archive.infolist()}
-            wanted = {name: there.get(f"{name}.npy") for name in names}
-            parts = {name: _whole(name, info) for name, info in wanted.items()}
-            needed, free = sum(info.file_size for info in parts.values()), psutil.virtual_memory().available
-            if needed > free:
-                raise ValueError(f"its arrays take {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB of memory are free")
-            return {name: _read_array(archive, name, info) for name, info in parts.items()}
+            yield archive
 
 
 def _whole(name: str, info: zipfile.ZipInfo | None) -> zipfile.ZipInfo:

@@ -14,15 +14,14 @@ from torch import Tensor
 
 from .._files import harmless_cell, to_csv, write_atomically
 from .._reading import read_regular
-from ..data.crops import to_tensor
 from ..data.decode import SUFFIXES, UnreadableImage, default_workers, read_image
 from ..data.folders import LeftOut
 from ..data.image_batches import read_ahead
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import natural_key, printable
-from ..networks.inference import run_batches
-from .loaded_run import LoadedRun
+from ..data.views import to_views
+from .loaded_run import LoadedModel
 
 BATCH = 32
 
@@ -74,12 +73,12 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def classify(
-    run: LoadedRun, files: Sequence[Path], top: int = 1, workers: int | None = None, progress: Progress | None = None
+    run: LoadedModel, files: Sequence[Path], top: int = 1, workers: int | None = None, progress: Progress | None = None
 ) -> tuple[list[Prediction], list[LeftOut]]:
     """Label images.
 
     Args:
-        run: The run.
+        run: The run, or the head.
         files: The image files.
         top: How many of the most likely classes to return.
         workers: Threads that read images.
@@ -88,17 +87,16 @@ def classify(
     Returns:
         The predictions in the order of the files, and the unreadable files with the reason.
     """
-    if not 1 <= top <= len(run.classes):
-        raise ValueError(f"--top must lie in 1 … {len(run.classes)}, the number of classes, got {top}")
-    network = run.model.target_only()
+    check_top(top, run.classes)
     predictions: list[Prediction] = []
     unreadable: list[LeftOut] = []
     waiting: deque[tuple[list[Path], int]] = deque()
 
     def batches() -> Iterator[Tensor]:
         done = 0
-        chunks = [files[first : first + BATCH] for first in range(0, len(files), BATCH)]
-        contents = read_ahead(chunks, partial(_read, spec=run.input), workers or default_workers())
+        size = max(BATCH // run.views, 1)
+        chunks = [files[first : first + size] for first in range(0, len(files), size)]
+        contents = read_ahead(chunks, partial(_read, spec=run.input, views=run.views), workers or default_workers())
         for chunk, read in zip(chunks, contents, strict=True):
             done += len(chunk)
             found = list(zip(chunk, read, strict=True))
@@ -107,7 +105,7 @@ def classify(
                 waiting.append(([file for file, _ in whole], done))
                 yield torch.stack([image for _, image in whole])
 
-    for logits in run_batches(network, batches(), next(run.model.parameters()).device):
+    for logits in run.logits(batches()):
         labelled, done = waiting.popleft()
         predictions += likeliest(labelled, logits, run.classes, top)
         if progress is not None:
@@ -115,11 +113,17 @@ def classify(
     return predictions, unreadable
 
 
-def _read(file: Path, spec: InputSpec) -> Tensor | str:
+def _read(file: Path, spec: InputSpec, views: int) -> Tensor | str:
     try:
-        return to_tensor(read_image(file, spec.channels, at_least=2 * spec.resize), spec)
+        return to_views(read_image(file, spec.channels, at_least=2 * spec.resize), spec, views)
     except UnreadableImage as error:
         return error.reason
+
+
+def check_top(top: int, classes: Sequence[str]) -> None:
+    """Require a number of likely classes that there are."""
+    if not 1 <= top <= len(classes):
+        raise ValueError(f"--top must lie in 1 … {len(classes)}, the number of classes, got {top}")
 
 
 def likeliest(files: Iterable[Path], logits: Tensor, classes: Sequence[str], top: int) -> list[Prediction]:

@@ -1,6 +1,6 @@
 """What a run's network makes of its images: the logits of the test, and features before and after training."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from ..networks.inference import run_batches
 from ..networks.two_streams import TwoStreams
 from ..training.evaluation import Evaluation, evaluate, predict_logits
 from ..training.inputs import Inputs
+from .loaded_run import LoadedModel
 
 OUTPUTS = "test_outputs.safetensors"
 """The file of these outputs in a run's folder."""
@@ -178,15 +179,30 @@ def evaluate_on(
     """
     if outputs is None:
         batches = iter_batches(images, model.inputs["target"], IMAGE_BATCH, workers)
-        rows: list[Tensor] = []
-        for some in run_batches(model.target_only(), batches, next(model.parameters()).device):
-            rows += some.float()
-            if progress is not None:
-                progress("testing", len(rows), len(images))
-        logits = torch.stack(rows)
+        found = run_batches(model.target_only(), batches, next(model.parameters()).device)
+        logits = _collect(found, len(images), progress)
     else:
         logits = predict_logits(model, outputs, batch_size=OUTPUT_BATCH, from_trunk=True)
     return evaluate(logits, torch.tensor(images.labels), images.classes)
+
+
+def evaluate_model(
+    model: LoadedModel, images: LabelledImages, workers: int | None = None, progress: Progress | None = None
+) -> Evaluation:
+    """Classify images with a run or a head from its folder and compare with the truth; see `evaluate_on`."""
+    size = max(IMAGE_BATCH // model.views, 1)
+    batches = iter_batches(images, model.input, size, workers, views=model.views)
+    logits = _collect(model.logits(batches), len(images), progress)
+    return evaluate(logits, torch.tensor(images.labels), images.classes)
+
+
+def _collect(batches: Iterable[Tensor], images: int, progress: Progress | None) -> Tensor:
+    rows: list[Tensor] = []
+    for some in batches:
+        rows += some.float()
+        if progress is not None:
+            progress("testing", len(rows), images)
+    return torch.stack(rows)
 
 
 def write_outputs(folder: Path, outputs: RunOutputs) -> None:

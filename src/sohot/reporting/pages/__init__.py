@@ -82,6 +82,10 @@ def kind_of(folder: Path) -> str:
     for kind, names in marks.items():
         if any((folder / name).is_file() for name in names):
             return kind
+    from ...runs.description import is_head
+
+    if is_head(folder):
+        raise ValueError(f"{folder} holds a head on features, which has no page; `sohot info {folder}` describes it")
     raise ValueError(f"{folder} holds no run (run.json), demo (demo.json) or experiment (results.sqlite)")
 
 

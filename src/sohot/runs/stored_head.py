@@ -1,0 +1,129 @@
+"""A head that `sohot fit-features` wrote: a classifier of features, and what made the features it was trained on."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .._reading import read_json
+from ..heads.result import StackedFit, read_fit
+from .description import HEAD, REPORT
+from .feature_network import differing
+from .feature_set import FeatureSet, read_rows
+from .predictions import Prediction, check_top, likeliest
+
+
+@dataclass(frozen=True)
+class StoredHead:
+    """A head in memory.
+
+    Attributes:
+        path: Its folder or file.
+        fit: The classifier.
+        classes: Names of the classes, in the order of the logits.
+        network: What made the features, see `FeatureNetwork`; empty if unknown.
+    """
+
+    path: Path
+    fit: StackedFit
+    classes: tuple[str, ...]
+    network: dict[str, Any]
+
+    @property
+    def width(self) -> int:
+        """Number of features of a row."""
+        return len(self.fit.preparations["target"].mean)
+
+    def label(self, rows: FeatureSet, top: int = 1) -> list[Prediction]:
+        """Label rows of features; with the truth where a row has a label.
+
+        Args:
+            rows: The rows.
+            top: How many of the most likely classes to return.
+
+        Raises:
+            ValueError: Another network made the rows, or they have another number of features.
+        """
+        if rows.network and self.network and (values := differing(self.network, rows.network)):
+            raise ValueError(f"another network than that of {self.path} made its features: {values}")
+        if rows.features.shape[1] != self.width:
+            raise ValueError(f"{self.path} takes rows of {self.width} features, got {rows.features.shape[1]}")
+        logits = self.fit.predict_logits(torch.from_numpy(rows.features))
+        found = likeliest(map(Path, rows.files), logits, self.classes, top)
+        return [replace(one, truth=name or None) for one, name in zip(found, rows.names().tolist(), strict=True)]
+
+
+def read_head(path: Path) -> StoredHead:
+    """Read a head from its folder or its file; no network is built, and nothing in it runs code.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It holds something else or is damaged.
+    """
+    file = path / HEAD if path.is_dir() else path
+    fit, classes, about = read_fit(file)
+    network = about.get("network") or _reported_network(file.parent / REPORT)
+    if not isinstance(network, dict):
+        raise ValueError(f"{file} is damaged: it describes the network as {network!r}")
+    return StoredHead(path, fit, tuple(map(str, classes.tolist())), network)
+
+
+def _reported_network(file: Path) -> Any:
+    """Look up the network in the report beside a head: early heads do not hold it themselves."""
+    try:
+        report = read_json(file)
+    except (OSError, ValueError):
+        return {}
+    return report.get("network", {}) if isinstance(report, dict) else {}
+
+
+def label_files(path: Path, files: list[Path], top: int = 1) -> list[Prediction]:
+    """Label the rows of feature files with a head.
+
+    Args:
+        path: Folder or file of the head.
+        files: Files that `sohot features` wrote, or other `.npz` files with an array `features`.
+        top: How many of the most likely classes to return.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A file does not fit the head, is damaged, or holds no features.
+    """
+    head = read_head(path)
+    check_top(top, head.classes)
+    predictions = []
+    for file in files:
+        rows = read_rows(file)
+        try:
+            predictions += head.label(rows, top)
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from None
+    return predictions
+
+
+def describe_head(path: Path) -> dict[str, Any]:
+    """Collect the facts about a head, under the names that `describe_run` uses.
+
+    Args:
+        path: Its folder, or its file alone, which knows less.
+    """
+    head = read_head(path)
+    settings = head.fit.settings
+    report = read_json(path / REPORT) if (path / REPORT).is_file() else {}
+    found = report if isinstance(report, dict) else {}
+    return {
+        "run": str(path),
+        "state": f"a head on features, trained for {settings.steps} steps",
+        "step": settings.steps,
+        "method": settings.resolved_method().name,
+        "data": found.get("data"),
+        "classes": list(head.classes),
+        "selection": found.get("chosen"),
+        "accuracy": found.get("accuracy"),
+        "seconds": found.get("training_seconds"),
+        "network": head.network,
+        "settings": settings.as_json(),
+        "versions": {},
+        "command": found.get("command"),
+    }

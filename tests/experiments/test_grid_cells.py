@@ -6,7 +6,7 @@ import pytest
 from experiment_work import small_grid, write_domains
 
 from sohot.data.datasets import open_dataset
-from sohot.experiments.grid_cells import cells, normal_settings
+from sohot.experiments.grid_cells import cells, normal_settings, weights_fingerprint
 from sohot.methods.registry import METHOD_NAMES
 from sohot.selection.spaces import image_space
 
@@ -133,3 +133,17 @@ def test_more_cells_than_anyone_can_compute_are_refused_at_once(dataset):
     many = {"lr": [0.1] * 200, "head_decay": [0.1] * 200}
     with pytest.raises(ValueError, match=r"frozen_space has 40000 combinations for 's\+t'"):
         cells(small_grid(frozen_space=many), dataset, select="cv", frozen=True)
+
+
+def test_cells_depend_on_what_a_networks_files_hold_not_where_they_lie(tmp_path):
+    def network(folder, weights):
+        folder.mkdir()
+        (folder / "config.json").write_text("{}")
+        (folder / "model.safetensors").write_text(weights)
+        return f"timm:local-dir:{folder}"
+
+    here, copy, other = (network(tmp_path / name, weights) for name, weights in {"a": "1", "b": "1", "c": "2"}.items())
+    assert weights_fingerprint(here, {}) == weights_fingerprint(copy, {})
+    assert len({weights_fingerprint(here, {}), weights_fingerprint(other, {}), weights_fingerprint("lite0", {})}) == 3
+    with pytest.raises(FileNotFoundError, match=r"none/config\.json: there is no such file"):
+        weights_fingerprint(f"timm:local-dir:{tmp_path / 'none'}", {})

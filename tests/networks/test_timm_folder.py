@@ -62,7 +62,16 @@ def test_what_the_folder_says_about_the_architecture_counts(tmp_path):
 
 def test_a_transformer_takes_images_of_another_size(tmp_path):
     backbone, _ = save(tmp_path, "test_vit")
-    assert create_backbone(backbone, size=64).input.size == 64
+    built = create_backbone(backbone, size=64).eval()
+    named = create_backbone("timm:test_vit", weights=tmp_path / "model.safetensors", size=64).eval()
+    images = torch.randn(2, 3, 64, 64)
+    with torch.no_grad():
+        assert torch.equal(built(images), named(images))
+    untrained = create_backbone("timm:test_vit", pretrained=False, size=64)
+    assert built.input.size == 64
+    assert {k: v.shape for k, v in untrained.state_dict().items()} == {
+        k: v.shape for k, v in named.state_dict().items()
+    }
 
 
 def test_a_run_is_rebuilt_without_the_weights(tmp_path):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+import torch
 from torch import nn
 
 from .._torchvision import import_torchvision
@@ -29,9 +30,22 @@ def build_timm(options: BackboneOptions) -> Backbone:
     else:
         network = timm.create_model(model, pretrained=False, **settings)
     if options.weights is not None:
-        fill(network, read_weights(options.weights), str(options.weights), options.name, _classifier(network))
+        state = read_weights(options.weights)
+        resizes = "img_size" in settings and _is_of_other_size(network, state)
+        if resizes:
+            network = timm.create_model(model, pretrained=False, num_classes=0)
+        fill(network, state, str(options.weights), options.name, _classifier(network))
+        if resizes:
+            with torch.no_grad():
+                network.set_input_size(img_size=(options.size, options.size))
     pretrained = options.weights is not None or options.pretrained
     return from_network(options.name, network, timm_spec(network, options.size), options, pretrained=pretrained)
+
+
+def _is_of_other_size(network: Any, state: State) -> bool:
+    """Whether weights are for images of another size: some models then know how to interpolate their positions."""
+    own = network.state_dict()
+    return hasattr(network, "set_input_size") and any(own[key].shape != state[key].shape for key in own if key in state)
 
 
 def timm_weights(name: str) -> State:

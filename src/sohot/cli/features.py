@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..methods.settings import HeadSettings
+from ..networks.names import backbone_names
 from .options import Device, Json, Quiet, ReadThreads, Threads, option_parameters, with_parameters
 
 
@@ -19,7 +20,7 @@ def features(
     out: Annotated[
         Path, typer.Option("--out", help="Feature file to write, .npz; - for standard output.", show_default=False)
     ],
-    backbone: Annotated[str, typer.Option("--backbone", help="Network that makes the features.")] = "lite0",
+    backbone: Annotated[str, typer.Option("--backbone", help=f"Network: {', '.join(backbone_names())}.")] = "lite0",
     weights: Annotated[Path | None, typer.Option("--weights", help="File of its weights.", show_default=False)] = None,
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="The data set in DIR, e.g. office31; keeps its domains apart.")

@@ -1,6 +1,8 @@
 """`sohot weights`: carry a network's weights to a machine without a connection."""
 
+from contextlib import nullcontext, redirect_stderr
 from dataclasses import asdict
+from io import StringIO
 from pathlib import Path
 from typing import Annotated
 
@@ -58,7 +60,7 @@ def pack(
     require_writable(out)
     if not quiet:
         say(f"fetching the weights of {backbone}")
-    with results_only():
+    with results_only(), redirect_stderr(StringIO()) if quiet else nullcontext():  # hubs show bars of their own
         packed = pack_weights(backbone)
     content = packed.to_bytes()
     write_output(out, content)

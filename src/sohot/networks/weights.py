@@ -17,7 +17,8 @@ State = Mapping[str, Tensor]
 VERSION, BACKBONE = "sohot", "backbone"
 """Metadata of a file of packed weights: the version that packed it, and the name of the backbone."""
 _ADVICE = (
-    "give a file with --weights FILE (in an experiment: --set weights=FILE), or start untrained with --from-scratch"
+    "give a file with --weights FILE (in an experiment: --set weights=FILE), which `sohot weights pack` makes where "
+    "there is a connection, or start untrained with --from-scratch"
 )
 
 

@@ -13,6 +13,7 @@ from sohot._torchvision import import_torchvision
 from sohot.data.input_spec import InputSpec
 from sohot.networks import create_backbone, timm_models
 from sohot.networks.packed_weights import PackedWeights, pack_weights, publisher
+from sohot.networks.timm_models import full_name
 
 import_torchvision()
 timm = pytest.importorskip("timm")
@@ -66,11 +67,13 @@ def test_the_file_says_what_it_is_for(tmp_path):
 
 
 def test_a_model_with_and_without_the_name_of_its_default_weights_is_one(tmp_path):
-    file = written(pack_weights("timm:resnet18"), tmp_path / "w.safetensors")
-    assert create_backbone("timm:resnet18.a1_in1k", weights=file, size=32).pretrained
-    with pytest.raises(
-        ValueError, match=r"packed for the backbone timm:resnet18\.a1_in1k, not for timm:resnet18\.gluon"
-    ):
+    spec = InputSpec(32, (0.5,) * 3, (0.5,) * 3, 32)
+    state = timm.create_model("resnet18", num_classes=0).state_dict()
+    file = written(PackedWeights(full_name("timm:resnet18"), spec, state), tmp_path / "w.safetensors")
+    for name in ("timm:resnet18", "timm:resnet18.a1_in1k"):
+        assert create_backbone(name, weights=file, size=32).pretrained
+    sentence = r"packed for the backbone timm:resnet18\.a1_in1k, not for timm:resnet18\.gluon_in1k"
+    with pytest.raises(ValueError, match=sentence):
         create_backbone("timm:resnet18.gluon_in1k", weights=file, size=32)
 
 

@@ -58,7 +58,7 @@ def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
             )
         )
     lines += [("network", _pairs(described["network"])), ("settings", _pairs(described["settings"]))]
-    if described["versions"]:
+    if described["versions"] is not None:
         lines.append(("versions", _pairs(described["versions"])))
     if described["command"]:
         lines.append(("repeat with", ""))

@@ -63,19 +63,20 @@ def read_head(path: Path) -> StoredHead:
     """
     file = path / HEAD if path.is_dir() else path
     fit, classes, about = read_fit(file)
-    network = about.get("network") or _reported_network(file.parent / REPORT)
+    network = about.get("network") or _read_report(file.parent / REPORT).get("network", {})  # early heads lack it
     if not isinstance(network, dict):
         raise ValueError(f"{file} is damaged: it describes the network as {network!r}")
     return StoredHead(path, fit, tuple(map(str, classes.tolist())), network)
 
 
-def _reported_network(file: Path) -> Any:
-    """Look up the network in the report beside a head: early heads do not hold it themselves."""
-    try:
-        report = read_json(file)
-    except (OSError, ValueError):
+def _read_report(file: Path) -> dict[str, Any]:
+    """Read the report beside a head; empty if there is none."""
+    if not file.is_file():
         return {}
-    return report.get("network", {}) if isinstance(report, dict) else {}
+    try:
+        return dict(read_json(file))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{file} is damaged: {error}") from None
 
 
 def label_files(path: Path, files: list[Path], top: int = 1) -> list[Prediction]:
@@ -110,8 +111,7 @@ def describe_head(path: Path) -> dict[str, Any]:
     """
     head = read_head(path)
     settings = head.fit.settings
-    report = read_json(path / REPORT) if (path / REPORT).is_file() else {}
-    found = report if isinstance(report, dict) else {}
+    found = _read_report(path / REPORT) if path.is_dir() else {}
     return {
         "run": str(path),
         "state": f"a head on features, trained for {settings.steps} steps",
@@ -124,6 +124,6 @@ def describe_head(path: Path) -> dict[str, Any]:
         "seconds": found.get("training_seconds"),
         "network": head.network,
         "settings": settings.as_json(),
-        "versions": {},
+        "versions": None,
         "command": found.get("command"),
     }

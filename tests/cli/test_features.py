@@ -1,5 +1,6 @@
 """`sohot features`: images once through a network, into one file."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,15 @@ def test_features_of_class_folders(sohot: Callable[..., Ended], domains: Domains
     found = read_features(tmp_path / "a.npz")
     assert found.features.shape == (18, 128)
     assert found.network["input"]["size"] == 16
+
+
+def test_images_beside_class_folders_are_left_out(
+    sohot: Callable[..., Ended], domains: Domains, tmp_path: Path
+) -> None:
+    shutil.copy(domains.test / "red" / "0.png", domains.test / "loose.png")
+    ended = sohot("features", domains.test, "--out", tmp_path / "a.npz", *QUICK)
+    assert (ended.code, "loose.png: it is next to the class folders" in ended.err) == (0, True)
+    assert read_features(tmp_path / "a.npz").unlabelled == 0
 
 
 def test_the_same_command_gives_the_same_features(

@@ -40,6 +40,8 @@ def test_damaged_descriptions_end_in_a_sentence() -> None:
     for odd in ({}, {"backbone": "small-cnn"}, {**whole, "input": 3}, {**whole, "input": {"size": 8}}):
         with pytest.raises(ValueError, match="the network is not described in full"):
             FeatureNetwork.from_json(odd)
+    with pytest.raises(ValueError, match="size must be"):
+        FeatureNetwork.from_json({**whole, "input": {**whole["input"], "size": 10**9, "resize": 10**9}})
     with pytest.raises(ValueError, match="views must be"):
         FeatureNetwork.from_json({**whole, "views": "many"})
 

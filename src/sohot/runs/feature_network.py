@@ -8,6 +8,7 @@ from typing import Any
 
 from ..data.input_spec import InputSpec
 from ..data.views import check_views
+from ..methods.options import WIDTH
 from ..networks.backbone import Backbone
 from ..networks.registry import create_backbone
 from ..networks.trunk_cache import trunk_key
@@ -42,7 +43,9 @@ class FeatureNetwork:
         """Read a description that `as_json` wrote; a ValueError says what is wrong with it."""
         try:
             backbone, tap, weights = (str(values[name]) for name in ("backbone", "tap", "weights"))
-            return cls(backbone, tap, weights, InputSpec(**values["input"]), check_views(values.get("views", 1)))
+            spec = InputSpec(**values["input"])
+            WIDTH.check(spec.size, "size")
+            return cls(backbone, tap, weights, spec, check_views(values.get("views", 1)))
         except (LookupError, TypeError, AttributeError) as error:
             raise ValueError(f"the network is not described in full ({type(error).__name__}: {error})") from None
 

@@ -13,7 +13,7 @@ from torch import Tensor
 _HISTORY = 10
 _MOST_ROUNDS = 500
 _MOST_HALVINGS = 30
-_TOLERANCE = 1e-7  # of the gradient in float64; probabilities are then right to about 1e-4, also where λ is small
+_TOLERANCE = 1e-3  # of the gradient, as a share of λ but at most 1e-6: probabilities are then right to about 1e-4
 _DESCENT = 1e-4  # share of the expected descent that a step must reach (Armijo)
 _ABSENT = 10.0  # a class without rows lies this far below the others, where its unpenalised bias would fall for ever
 
@@ -61,6 +61,14 @@ class _Problem:
         self.truth = truth * row_weights.unsqueeze(2)
         self.present = self.truth.sum(1) > 0  # (F, C)
         self.absent = ~self.present.unsqueeze(1)
+        self.tolerance = (_TOLERANCE * decay).clamp(1e-9, 1e-6)
+        # The curvature along a column while all classes are equally likely. Columns are principal axes, and these differ
+        # much in length: in this unit L-BFGS needs a third of the rounds.
+        squares = (rows.square() * row_weights.unsqueeze(2)).sum(1)
+        squares = torch.cat([squares, row_weights.sum(1, keepdim=True)], 1)
+        curvature = squares * (1 / num_classes) * (1 - 1 / num_classes)
+        curvature[:, :-1] += 2 * decay.unsqueeze(1)
+        self.inverse = curvature.clamp(min=1e-12).reciprocal().repeat_interleave(num_classes, 1)
 
     def parts(self, flat: Tensor) -> tuple[Tensor, Tensor]:
         """Split parameters into weights and biases."""
@@ -89,10 +97,10 @@ def _minimise(problem: _Problem) -> Tensor:
     moves: list[Tensor] = []
     turns: list[Tensor] = []
     for _ in range(_MOST_ROUNDS):
-        moving &= gradient.abs().amax(1) > _TOLERANCE
+        moving &= gradient.abs().amax(1) > problem.tolerance
         if not bool(moving.any()):
             break
-        direction = _direction(gradient, moves, turns)
+        direction = _direction(gradient, moves, turns, problem.inverse)
         slope = (direction * gradient).sum(1)
         uphill = slope >= 0  # rounding may spoil the history of a fit: then follow its gradient
         direction = torch.where(uphill.unsqueeze(1), -gradient, direction)
@@ -116,7 +124,7 @@ def _minimise(problem: _Problem) -> Tensor:
     return flat
 
 
-def _direction(gradient: Tensor, moves: list[Tensor], turns: list[Tensor]) -> Tensor:
+def _direction(gradient: Tensor, moves: list[Tensor], turns: list[Tensor], inverse_curvature: Tensor) -> Tensor:
     """The two-loop recursion of L-BFGS, for each fit; pairs without curvature do not count."""
     found = -gradient
     kept: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
@@ -126,8 +134,9 @@ def _direction(gradient: Tensor, moves: list[Tensor], turns: list[Tensor]) -> Te
         share = inverse * (move * found).sum(1)
         found = found - share.unsqueeze(1) * turn
         kept.append((move, turn, inverse, share))
+    found = found * inverse_curvature
     if moves:
-        size = turns[-1].square().sum(1)
+        size = (turns[-1].square() * inverse_curvature).sum(1)
         curvature = (moves[-1] * turns[-1]).sum(1)
         found = found * torch.where((size > 0) & (curvature > 0), curvature / size, 1.0).unsqueeze(1)
     for move, turn, inverse, share in reversed(kept):

@@ -129,7 +129,7 @@ def test_a_run_tells_what_was_trained_how_well_and_how_to_repeat_it(run: Path, r
         heading for heading in ("Accuracy by class", "Mistakes", "Samples", "Features", "Training") if heading in text
     ]
     assert len(titles) == 5
-    for words in ("Learned class weights", "Configuration", "version of torch", "head decay"):
+    for words in ("Learned class weights", "Configuration", "version of torch", "weight decay"):
         assert words in text
     levels = [int(name[1]) for name, _ in run_report.elements if re.fullmatch(r"h\d", name)]
     assert levels[0] == 1

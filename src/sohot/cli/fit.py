@@ -13,7 +13,7 @@ from ..methods.registry import method as find_method
 from ..methods.registry import method_that_looks_at
 from ..runs.auto import AUTO, read_asked
 from ..runs.config import RunConfig
-from ..runs.description import CONFIG, DESCRIPTION, read_config
+from ..runs.description import CONFIG, DESCRIPTION, head_in_words, read_config
 from ..runs.trust import refuse_code
 from ..training.errors import Interrupted
 from .options import option_parameters, with_parameters
@@ -63,9 +63,10 @@ def fit_command(config: Path | None, given: dict[str, Any], trust: bool = False)
         print_text(f"chosen by held-out target images: {report['selection']['reason']}")
     accuracy = report["accuracy"]
     result = "" if accuracy is None else f", accuracy {percent(accuracy['micro'])} %"
-    print_text(
-        f"{report['method']}: {report['steps']} steps in {report['seconds']:.0f} s{result}, run in {report['run']}"
-    )
+    if report["head"] is not None:
+        print_text(head_in_words(report["head"]))
+    steps = f"{report['steps']} steps" if report["steps"] else "a classifier on frozen features"
+    print_text(f"{report['method']}: {steps} in {report['seconds']:.0f} s{result}, run in {report['run']}")
 
 
 def resolve(config: Path | None, given: dict[str, Any], trust: bool = False) -> tuple[RunConfig, set[str]]:

@@ -6,7 +6,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from ..runs.description import describe_run, is_head, values_of
+from ..runs.description import describe_run, head_in_words, is_head, values_of
 from .console import Console
 from .output import percent, print_json
 
@@ -57,6 +57,8 @@ def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
                 f"mean of classes {percent(accuracy['macro'])} %",
             )
         )
+    if described.get("head"):
+        lines.append(("frozen features", head_in_words(described["head"])))
     lines += [("network", _pairs(described["network"])), ("settings", _pairs(described["settings"]))]
     if described["versions"] is not None:
         lines.append(("versions", _pairs(described["versions"])))

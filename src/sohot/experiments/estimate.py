@@ -160,7 +160,8 @@ def _time_step(cell: Cell, where: Workplace) -> tuple[float, float, dict[str, in
     config = replace(config_of(cell, cell.settings, where), steps=2, epochs=None)
     data = RunData(split.classes, split.sides["source_train"], split.sides["target_train"], None)
     trained = train_and_test(config, data, _BlankStore())
-    seconds = trained.result.history[-1]["seconds"]
+    history = trained.result.history
+    seconds = history[-1]["seconds"] if history else 0.0  # a classifier on frozen features takes no steps
     return seconds, seconds * _FORWARD_SHARE / max(trained.batch_rows, 1), split.counts()
 
 

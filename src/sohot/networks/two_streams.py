@@ -114,6 +114,7 @@ class TwoStreams(nn.Module):
         self.feature_size = self.projection or target.feature_size
 
         networks = self._networks(target, source)
+        self.pretrained = all(network.pretrained for network in networks.values())
         self.inputs = {domain: networks[key_of(networks, domain)].input for domain in DOMAINS}
         first = {key: network.first_stage_to_train(trains) for key, network in networks.items()}
         self.trunks = Parts({key: FrozenTrunk(*list(net.stages)[: first[key]]) for key, net in networks.items()})

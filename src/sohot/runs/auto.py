@@ -13,7 +13,7 @@ from ..selection.choice import Choice, FoldScore
 from ..selection.spaces import AUTO_CANDIDATES
 from ..training.errors import ChangedRun
 from ..training.run_files import differences
-from .config import RunConfig
+from .config import RESOLVED, RunConfig
 
 AUTO = "auto"
 """The method name that asks to choose one of `AUTO_CANDIDATES`."""
@@ -31,6 +31,23 @@ def is_auto(config: RunConfig) -> bool:
     (True, False)
     """
     return config.method.strip().lower() == AUTO
+
+
+def head_of(config: RunConfig) -> RunConfig:
+    """Return the configuration of the classifier on frozen features, for the same images and network.
+
+    There is nothing to align, so of the method only the domains matter.
+
+    >>> one = head_of(RunConfig(method="so", orders=(2, 3), shots=3))
+    >>> one.trains, one.method, one.orders, one.shots
+    ('head', 's+t', None, 3)
+    """
+    domains = "s+t"
+    if config.method.strip().lower() not in RESOLVED:
+        method = config.settings().resolved_method()
+        domains = "+".join(name for name, used in (("s", method.uses_source), ("t", method.uses_target)) if used)
+    sigma1 = RunConfig.sigma1 if isinstance(config.sigma1, tuple) else config.sigma1
+    return replace(config, trains="head", method=domains, orders=None, sigma1=sigma1)
 
 
 def auto_candidates(config: RunConfig, given: Collection[str] | None = None) -> list[Candidate[RunConfig]]:

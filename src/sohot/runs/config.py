@@ -14,6 +14,7 @@ from ..methods.options import (
     MACHINE,
     METHOD,
     NETWORK,
+    NOT_NEGATIVE,
     RUN,
     STEPS,
     TRAINING,
@@ -95,7 +96,8 @@ class RunConfig(ImageOptions, HeadOptions):
     trains: str | None = option(
         None,
         NETWORK,
-        f"Layers to train: {TRAINS[0]} (the last blocks), {TRAINS[1]} or {TRAINS[2]}.",
+        f"Layers to train: {TRAINS[0]} (the last blocks), {TRAINS[1]}, or {TRAINS[2]} (none: the classifier is a "
+        "logistic regression on frozen features).",
         shown="paper; all from scratch",
     )
     batch_norm: str = option(
@@ -126,6 +128,13 @@ class RunConfig(ImageOptions, HeadOptions):
     threads: int | None = option(None, MACHINE, "CPU threads for computation.", at_least(1), shown="one per core")
     read_threads: int | None = option(
         None, MACHINE, "Threads that read images.", at_least(0), shown="one per core, at most 8"
+    )
+    head_decay: float | None = option(  # type: ignore[assignment] # settings know the value in training
+        None,
+        METHOD,
+        "λ of λ‖W‖² on the classifier.",
+        NOT_NEGATIVE,
+        shown=f"{FitSettings.head_decay:g} in training; at its start 0.01, times the mean square of the features",
     )
     loggers: tuple[str, ...] | None = redeclared(ImageOptions, "loggers", None, within=each_of((*LOGGERS, "none")))
 
@@ -190,7 +199,9 @@ class RunConfig(ImageOptions, HeadOptions):
     def settings(self, steps: int | None = None, from_trunk: bool = False) -> FitSettings:
         """Return the training settings; `steps` overrides the number of steps, for runs counted in epochs."""
         names = {one.name for one in fields(FitSettings)} & {one.name for one in fields(self)}
-        values = {name: getattr(self, name) for name in names - {"steps", "loggers"}}
+        values = {name: getattr(self, name) for name in names - {"steps", "loggers", "head_decay"}}
+        if self.head_decay is not None:
+            values["head_decay"] = self.head_decay
         loggers = () if self.loggers == ("none",) else self.loggers
         if steps is None:
             steps = FitSettings.steps if self.steps is None else self.steps

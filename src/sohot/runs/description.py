@@ -16,9 +16,8 @@ from .config import RunConfig, known_key
 from .trust import refuse_code
 
 if TYPE_CHECKING:  # reading a report does not need training code
-    from ..methods.settings import FitSettings
-    from ..training.training_run import FitResult
     from .run_data import RunData
+    from .train_and_test import TrainedModel
 
 CONFIG = "config.toml"
 """The resolved options."""
@@ -104,8 +103,9 @@ def describe_run(folder: Path) -> dict[str, Any]:
         folder: The run's folder.
 
     Returns:
-        state, method, selection (None unless the method was chosen), data, classes, accuracy (None without a test),
-        network, settings, versions and command.
+        state, solved (whether it is a classifier on frozen features), method, selection (None unless the method was
+        chosen), data, classes, head (how good the classifier on frozen features is; None without pre-trained
+        weights), accuracy (None without a test), network, settings, versions and command.
     """
     if not folder.exists():
         raise FileNotFoundError(f"{folder}: there is no such run folder")
@@ -129,15 +129,19 @@ def _described(
     settings, steps = description["settings"], int(description["settings"]["steps"])
     network, classes = description["config"]["network"], description["config"]["data"]["classes"]
     finished = report is not None and done >= steps
-    state = f"{done} of {steps} steps done" if done < steps else f"trained, {steps} steps, but not tested"
+    solved = bool(description["config"].get("solved"))
+    counted = "on frozen features" if solved else f"{steps} steps"
+    state = f"{done} of {steps} steps done" if done < steps else f"trained, {counted}, but not tested"
     return {
         "run": str(folder),
-        "state": f"finished, {steps} steps" if finished else f"{state}; continue: sohot fit --out {folder} --resume",
+        "state": f"finished, {counted}" if finished else f"{state}; continue: sohot fit --out {folder} --resume",
         "step": done,
+        "solved": solved,
         "method": settings["method"],
         "data": report and report["data"],
         "classes": classes,
         "selection": report and report.get("selection"),
+        "head": report and report.get("head"),
         "accuracy": report and report["accuracy"],
         "seconds": report and report["seconds"],
         "network": network,
@@ -189,28 +193,59 @@ def command(config: RunConfig, out: str) -> str:
 def make_report(
     config: RunConfig,
     data: "RunData",
-    settings: "FitSettings",
-    result: "FitResult",
+    trained: "TrainedModel",
     accuracy: dict[str, Any] | None,
     seconds: float,
     selection: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Assemble the report of a finished run, as JSON values."""
-    out = str(config.out)
+    out, result, settings = str(config.out), trained.result, trained.settings
     return {
         "run": out,
         "method": settings.resolved_method().name,
+        "trains": trained.model.trains,
         "data": data.as_json(),
         "settings": settings.as_json(),
         "selection": selection,
+        "head": _head(trained),
         "accuracy": accuracy,
-        "steps": result.steps,
+        "steps": 0 if trained.solved else result.steps,
         "resumed_from": result.resumed_from,
         "last_step": _finite(result.history[-1]) if result.history else None,
         "training_seconds": result.seconds,
         "seconds": seconds,
         "command": command(config, f"{out}-again"),
     }
+
+
+def _head(trained: "TrainedModel") -> dict[str, Any] | None:
+    """Describe how good the classifier on frozen features is, from which training started; None without one."""
+    if trained.start is None:
+        return None
+    held, tested = trained.start.held_out, trained.start_evaluation
+    return {
+        "held_out": None if held is None else _share(held.right, len(held)),
+        "test": None if tested is None else _share(tested.correct, tested.rows),
+    }
+
+
+def _share(right: int, images: int) -> dict[str, Any]:
+    return {"images": images, "right": right, "accuracy": right / images}
+
+
+def head_in_words(head: Mapping[str, Any]) -> str:
+    """Say how good the classifier on frozen features is.
+
+    >>> head_in_words({"held_out": {"images": 21, "right": 16, "accuracy": 16 / 21}, "test": None})
+    'the classifier on frozen features gets 76.2 % of 21 held-out target images right'
+    """
+    parts = {"held_out": "held-out target images", "test": "test images"}
+    found = [
+        f"{100 * head[part]['accuracy']:.1f} % of {head[part]['images']} {name}"
+        for part, name in parts.items()
+        if head[part]
+    ]
+    return "the classifier on frozen features " + (f"gets {' and '.join(found)} right" if found else "is not tested")
 
 
 def _finite(record: dict[str, float]) -> dict[str, float | None]:

@@ -17,9 +17,10 @@ from ..training.errors import ChangedRun
 from ..training.fabric import make_fabric
 from ..training.ranks import Ranks
 from ..training.run_folder import require_same
-from .auto import SELECTION, auto_candidates, is_auto, recall_choice
+from .auto import SELECTION, auto_candidates, head_of, is_auto, recall_choice
 from .config import RunConfig
 from .description import CONFIG, DESCRIPTION, REPORT, make_report
+from .frozen_head import has_frozen_head, is_solved
 from .launcher import check_room, end_with_parent, launch, needs_launch
 from .predictions import predictions_of, write_predictions
 from .presets import explain_paper, is_paper, resolve_paper
@@ -105,6 +106,8 @@ def _fit_in(
     config.require_places()  # before the images are scanned
     choose_device(config.device)
     store = TrunkStore(progress=watcher.progress)
+    if config.trains == "head" and has_frozen_head(config):
+        config = _as_head(config, given, watcher)
     if is_auto(config):
         config, data = _choose(config, given, out, store, watcher)
     else:
@@ -126,7 +129,7 @@ def _fit_in(
         return {}
     accuracy = None if trained.evaluation is None else trained.evaluation.as_json()
     seconds = time.perf_counter() - began
-    report = make_report(config, data, trained.settings, trained.result, accuracy, seconds, selection)
+    report = make_report(config, data, trained, accuracy, seconds, selection)
     _write_outputs(out, data, trained)
     write_json(out / REPORT, report)
     rmtree(cache_folder(config), ignore_errors=True)  # useless once the run is done
@@ -140,6 +143,18 @@ def _write_outputs(out: Path, data: RunData, trained: TrainedModel) -> None:
     write_outputs(out, trained.outputs)
     if data.test is not None and trained.outputs.logits is not None:
         write_predictions(out / PREDICTIONS, predictions_of(data.test, trained.outputs.logits), top=2)
+
+
+def _as_head(config: RunConfig, given: Collection[str] | None, watcher: Watcher) -> RunConfig:
+    """Resolve the method for a classifier on frozen features; say so if somebody named another."""
+    found = head_of(config)
+    asked = "method" in (config.changed() if given is None else given)
+    if asked and found.method != config.method.strip().lower():
+        watcher.note(
+            f"with --trains head nothing below the classifier trains, so --method {config.method} comes to a logistic "
+            f"regression on frozen features (--method {found.method})"
+        )
+    return found
 
 
 def _choose(
@@ -209,5 +224,6 @@ def _identity(config: RunConfig, model: TwoStreams, data: RunData) -> dict[str, 
     parts = {"source": data.source, "target": data.target}
     files = {name: None if images is None else digest_names(images) for name, images in parts.items()}
     network = describe_model(config, model)
+    steps = {"solved": True} if is_solved(model) else {}
     chosen = {name: getattr(config, name) for name in ("shots", "source_shots", "leave_out", "augment")}
-    return {"network": network, "data": {**chosen, "files": files, "classes": list(data.classes)}}
+    return {"network": network, "data": {**chosen, "files": files, "classes": list(data.classes)}, **steps}

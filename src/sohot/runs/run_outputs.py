@@ -58,10 +58,12 @@ class RunOutputs:
     Attributes:
         features: Features by part: "source" and "target", the images that train, and "test"; those there are.
         logits: Logits of all test images, in the order of `split.json`, shape (images, classes); None without a test.
+        first_logits: The same before training; not stored, and None if nobody asked.
     """
 
     features: dict[str, SideFeatures]
     logits: Tensor | None = None
+    first_logits: Tensor | None = None
 
 
 class Shown(NamedTuple):
@@ -79,10 +81,11 @@ class OutputRecorder:
     Args:
         model: The two streams, not trained yet.
         workers: Threads that read images.
+        tests_both: Whether to classify the test images with the network as it was, too.
     """
 
-    def __init__(self, model: TwoStreams, workers: int | None = None) -> None:
-        self.model, self.workers = model, workers
+    def __init__(self, model: TwoStreams, workers: int | None = None, *, tests_both: bool = False) -> None:
+        self.model, self.workers, self.tests_both = model, workers, tests_both
         self.untrained = deepcopy(model, {id(model.trunks): model.trunks})
 
     def record(self, source: Shown, target: Shown, test: Shown, progress: Progress | None = None) -> RunOutputs:
@@ -98,13 +101,16 @@ class OutputRecorder:
         for part, shown in (("source", source), ("target", target)):
             if shown.images is not None:
                 rows = _some_of_each_class(shown.images)
-                features[part], _ = self._pass(part, shown.images, shown.from_trunk, rows, rows)
+                features[part], *_ = self._pass(part, shown.images, shown.from_trunk, rows, rows)
         if test.images is None:
             return RunOutputs(features)
         every, some = torch.arange(len(test.images)), _some_of_each_class(test.images)
         told = None if progress is None else partial(progress, "testing")
-        features["test"], logits = self._pass("target", test.images, test.from_trunk, every, some, told)
-        return RunOutputs(features, logits)
+        first = every if self.tests_both else some
+        features["test"], logits, before = self._pass(
+            "target", test.images, test.from_trunk, every, some, told, classified_before=first
+        )
+        return RunOutputs(features, logits, before if self.tests_both else None)
 
     @torch.inference_mode()
     def _pass(
@@ -115,26 +121,34 @@ class OutputRecorder:
         rows: Tensor,
         kept: Tensor,
         told: Callable[[int, int], None] | None = None,
-    ) -> tuple[SideFeatures, Tensor]:
-        """Pass rows through the network; keep the logits of all of them, and the features of those in `kept`."""
+        classified_before: Tensor | None = None,
+    ) -> tuple[SideFeatures, Tensor, Tensor]:
+        """Pass rows through the network, and some of them, by default `kept`, through the network as it was.
+
+        Returns:
+            The features of the rows in `kept`, and the logits of all rows after and of some before training.
+        """
         like = next(self.model.parameters())
         self.model.eval()
         self.untrained.to(like.device, like.dtype).eval()
-        before, after, logits = [], [], []
+        both = kept if classified_before is None else classified_before
+        before, after, logits, first_logits = [], [], [], []
         done = 0
         chunks = torch.split(rows, IMAGE_BATCH if from_trunk is None else OUTPUT_BATCH)
         for some, outputs in zip(chunks, self._trunk_outputs(domain, images, from_trunk, chunks), strict=True):
             batch = outputs.to(like.device, like.dtype)
             output = _stream(self.model, domain, batch)
             logits.append(output[1])
-            chosen = torch.isin(some, kept)
-            if chosen.any():
-                after.append(output[0][chosen])
-                before.append(_stream(self.untrained, domain, batch[chosen.to(batch.device)])[0])
+            chosen, again = torch.isin(some, kept), torch.isin(some, both)
+            after.append(output[0][chosen])
+            if again.any():
+                features, classified = _stream(self.untrained, domain, batch[again.to(batch.device)])
+                before.append(features[chosen[again]])
+                first_logits.append(classified)
             done += len(some)
             if told is not None:
                 told(done, len(rows))
-        return SideFeatures(kept, torch.cat(before), torch.cat(after)), torch.cat(logits)
+        return SideFeatures(kept, torch.cat(before), torch.cat(after)), torch.cat(logits), torch.cat(first_logits)
 
     def _trunk_outputs(
         self, domain: str, images: LabelledImages, from_trunk: Inputs | None, chunks: Sequence[Tensor]
@@ -177,13 +191,23 @@ def evaluate_on(
     Returns:
         Accuracies with their 95 % intervals and the confusion matrix.
     """
+    logits = target_logits(model, images, workers, progress, outputs)
+    return evaluate(logits, torch.tensor(images.labels), images.classes)
+
+
+def target_logits(
+    model: TwoStreams,
+    images: LabelledImages,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    outputs: Inputs | None = None,
+) -> Tensor:
+    """Classify images with the target stream; the arguments are those of `evaluate_on`."""
     if outputs is None:
         batches = iter_batches(images, model.inputs["target"], IMAGE_BATCH, workers)
         found = run_batches(model.target_only(), batches, next(model.parameters()).device)
-        logits = _collect(found, len(images), progress)
-    else:
-        logits = predict_logits(model, outputs, batch_size=OUTPUT_BATCH, from_trunk=True)
-    return evaluate(logits, torch.tensor(images.labels), images.classes)
+        return _collect(found, len(images), progress)
+    return predict_logits(model, outputs, batch_size=OUTPUT_BATCH, from_trunk=True)
 
 
 def evaluate_model(

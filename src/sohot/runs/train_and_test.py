@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
@@ -19,12 +20,13 @@ from ..training.errors import Diverged
 from ..training.evaluation import Evaluation, evaluate
 from ..training.inputs import Inputs
 from ..training.ranks import Ranks, parting
-from ..training.training_run import FitResult, fit
+from ..training.training_run import FitResult, fit, keep_solved
 from .batch_shape import make_batches
 from .config import RunConfig
+from .frozen_head import FrozenStart, frozen_start, is_solved
 from .run_data import RunData
 from .run_model import build_model
-from .run_outputs import OutputRecorder, RunOutputs, Shown, evaluate_on
+from .run_outputs import OutputRecorder, RunOutputs, Shown, target_logits
 from .trunk_store import OFF, SHARED, TrunkStore
 
 StepWatcher = Callable[[dict[str, float]], None]
@@ -56,22 +58,34 @@ class TrainedModel:
         result: The result of `fit`.
         settings: How it was trained.
         evaluation: Its accuracy on the test images; None if there were none, and on all ranks but the first.
+        logits: Its logits of these images; None likewise.
         seconds: Where the time went.
         sizes: How many images there were.
         batch_rows: How many of them a step uses.
         notes: What the user should know, one sentence each.
         outputs: What the model makes of its images; None if the run is not kept, and on all ranks but the first.
+        start: The classifier on frozen features from which training started; None for a network without pre-trained
+            weights.
+        start_evaluation: Its accuracy on the test images; None if the run is not kept.
     """
 
     model: TwoStreams
     result: FitResult
     settings: FitSettings
     evaluation: Evaluation | None
+    logits: Tensor | None
     seconds: Seconds
     sizes: Sizes
     batch_rows: int
     notes: tuple[str, ...] = ()
     outputs: RunOutputs | None = None
+    start: FrozenStart | None = None
+    start_evaluation: Evaluation | None = None
+
+    @property
+    def solved(self) -> bool:
+        """Whether it is the classifier on frozen features, found without steps of training."""
+        return is_solved(self.model)
 
     def tested(self) -> Evaluation:
         """Return the evaluation; refuse if there were no test images."""
@@ -91,6 +105,9 @@ def train_and_test(
     progress: Progress | None = None,
 ) -> TrainedModel:
     """Train a model on the images of the domains that its method uses, and test the last step.
+
+    A network with pre-trained weights starts with a classifier fitted to its frozen features; if nothing below the
+    classifier trains, that is the result.
 
     Args:
         config: How to build and train it.
@@ -113,55 +130,70 @@ def train_and_test(
     trained = target if target is None or fold is None else target.subset(fold.train)
     test = data.test if fold is None else _labelled_target(data).subset(fold.held)
     model = build_model(config, len(data.classes))
+    solved = is_solved(model)
     times = [time.perf_counter()]
     batches = make_batches(config, source, trained)
     rows = sum(len(images) for images in (data.source, data.target) if images is not None)
     place = ranks.from_first(lambda: store.place(config, model, rows))
     epochs = None if config.epochs is None else config.epochs * batches.steps_per_epoch
-    settings = config.settings(epochs, from_trunk=place != OFF)
+    settings = config.settings(1 if solved else epochs, from_trunk=place != OFF)
     kept: dict[str, Any] = {}
-    recorder = None
     if begin is None:
         settings = replace(settings, loggers=())
     else:
         kept = {"run_dir": config.out, "resume": config.resume, "config": begin(model, settings)}
-        recorder = OutputRecorder(model, config.read_threads) if ranks.first else None
     target_rows = None if fold is None else fold.train
     source_inputs = None if source is None else store.inputs(config, model, "source", source, place)
     target_inputs = None if target is None else store.inputs(config, model, "target", target, place, target_rows)
     test_outputs = _test_outputs(config, model, data, store, place, fold)
-    times.append(time.perf_counter())
-    with parting(device), nullcontext(None) if steps is None else steps(settings) as on_step:
-        result = fit(
-            model,
-            source_inputs,
-            () if source is None else source.labels,
-            target_inputs,
-            () if trained is None else trained.labels,
-            settings,
-            batches=batches,
-            on_step=on_step,
-            **kept,
+    of_source = Shown(source, source_inputs if settings.from_trunk else None)
+    of_target = Shown(trained, target_inputs if settings.from_trunk else None)
+    start = None
+    if model.pretrained:
+        start = ranks.from_first(
+            lambda: frozen_start(config, model, of_source, of_target, device, holds_out=begin is not None)
         )
+        start.head.install(model)
+    recorder = None
+    if begin is not None and ranks.first:
+        recorder = OutputRecorder(model, config.read_threads, tests_both=start is not None and not solved)
     times.append(time.perf_counter())
-    evaluation, outputs = None, None
+    labels = [() if images is None else images.labels for images in (source, trained)]
+    material = source_inputs, labels[0], target_inputs, labels[1], settings
+    with parting(device):
+        if solved:
+            result = keep_solved(model, *material, **(kept if ranks.first else {}))
+        else:
+            with nullcontext(None) if steps is None else steps(settings) as on_step:
+                result = fit(model, *material, batches=batches, on_step=on_step, **kept)
+    times.append(time.perf_counter())
+    logits, outputs = None, None
     if recorder is not None:
         model.to(device)
-        outputs = recorder.record(
-            Shown(source, source_inputs if settings.from_trunk else None),
-            Shown(trained, target_inputs if settings.from_trunk else None),
-            Shown(test, test_outputs),
-            progress,
-        )
-        if test is not None and outputs.logits is not None:
-            evaluation = evaluate(outputs.logits, torch.tensor(test.labels), test.classes)
+        outputs = recorder.record(of_source, of_target, Shown(test, test_outputs), progress)
+        logits = outputs.logits
     elif test is not None and ranks.first:
-        evaluation = evaluate_on(model.to(device), test, config.read_threads, progress, test_outputs)
+        logits = target_logits(model.to(device), test, config.read_threads, progress, test_outputs)
     times.append(time.perf_counter())
-    seconds = Seconds(*(after - before for before, after in pairwise(times)))
-    sizes = Sizes(*(0 if images is None else len(images) for images in (source, trained, test)))
-    batch_rows = sum(map(len, batches.batch(0)))
-    return TrainedModel(model, result, settings, evaluation, seconds, sizes, batch_rows, tuple(store.notes), outputs)
+    evaluation = _evaluate(logits, test)
+    return TrainedModel(
+        model,
+        result,
+        settings,
+        evaluation,
+        logits,
+        Seconds(*(after - before for before, after in pairwise(times))),
+        Sizes(*(0 if images is None else len(images) for images in (source, trained, test))),
+        batch_rows=sum(map(len, batches.batch(0))),
+        notes=tuple(store.notes),
+        outputs=outputs,
+        start=start,
+        start_evaluation=evaluation if solved or outputs is None else _evaluate(outputs.first_logits, test),
+    )
+
+
+def _evaluate(logits: Tensor | None, test: LabelledImages | None) -> Evaluation | None:
+    return None if logits is None or test is None else evaluate(logits, torch.tensor(test.labels), test.classes)
 
 
 def train_fold(
@@ -171,7 +203,7 @@ def train_fold(
     store: TrunkStore,
     on_step: Callable[[int, int], None] | None = None,
 ) -> FoldScore:
-    """Train without the held-out target images, and count how many of them are classified correctly.
+    """Train without the held-out target images, and classify these.
 
     Args:
         config: The candidate.

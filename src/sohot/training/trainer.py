@@ -192,17 +192,27 @@ class Trainer:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Load the state of a checkpoint."""
         tensors, plain = checkpoint.tensors, checkpoint.description
+        restore_model(self.model, checkpoint)
         try:
-            self.model.load_state_dict(tensors["model"])
             self.objective.load_state_dict(tensors["objective"])
             restore_optimizer(self.optimizer, tensors["optimizer"], plain["optimizer"])
             self.fabric.strategy.precision.load_state_dict(plain["scaler"])
             self.first_loss = plain["first_loss"]
             restore_random_state(plain["random"])
         except (KeyError, ValueError, RuntimeError, TypeError) as error:
-            raise CheckpointError(
-                f"{checkpoint.folder} does not fit this run: {' '.join(str(error).split())}"
-            ) from error
+            raise _misfit(checkpoint, error) from error
+
+
+def restore_model(model: nn.Module, checkpoint: Checkpoint) -> None:
+    """Load the weights of a checkpoint."""
+    try:
+        model.load_state_dict(checkpoint.tensors["model"])
+    except (KeyError, ValueError, RuntimeError, TypeError) as error:
+        raise _misfit(checkpoint, error) from error
+
+
+def _misfit(checkpoint: Checkpoint, error: Exception) -> CheckpointError:
+    return CheckpointError(f"{checkpoint.folder} does not fit this run: {' '.join(str(error).split())}")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from .randomness import reproducible
 from .ranks import Ranks
 from .run_folder import RunFolder
 from .streams import as_streams, require_one_input
-from .trainer import Record, Trainer, compiled
+from .trainer import Record, Trainer, compiled, restore_model
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,56 @@ def fit(
         resumed_from=checkpoint.step if checkpoint else None,
         history=history,
     )
+
+
+def keep_solved(
+    model: nn.Module,
+    source: Inputs | None,
+    source_labels: Any,
+    target: Inputs | None,
+    target_labels: Any,
+    settings: FitSettings,
+    *,
+    run_dir: str | Path | None = None,
+    resume: bool = False,
+    config: Mapping[str, Any] | None = None,
+) -> FitResult:
+    """Keep a model that has its final weights without training, as `fit` keeps the last step.
+
+    Of several ranks only the first may call it.
+
+    Args:
+        model: The two streams; a run that is resumed sets the weights it has stored.
+        source: Inputs of the source; may be None for the method "t".
+        source_labels: Their classes.
+        target: Inputs of the target; may be None for the method "s".
+        target_labels: Their classes.
+        settings: The settings; finding the weights counts as their last step.
+        run_dir: Folder for the checkpoint; None to keep nothing.
+        resume: Take the run in `run_dir`, if there is one.
+        config: More that must not change between a run and its resumption, as JSON values.
+    """
+    began = time.perf_counter()
+    num_classes, method = as_streams(model).num_classes, settings.resolved_method()
+    source_domain = Domain("source", source, source_labels, num_classes) if method.uses_source else None
+    target_domain = Domain("target", target, target_labels, num_classes) if method.uses_target else None
+    if not method.uses_target:
+        require_one_input(model, settings.from_trunk)
+    objective = Objective(method, num_classes, settings, None)
+    checkpoint = None
+    if run_dir is not None:
+        batches = WholeSet(*(len(domain.inputs) if domain else 0 for domain in (source_domain, target_domain)))
+        identity = _identity(model, source_domain, target_domain, batches, settings, config)
+        folder = RunFolder(Path(run_dir), identity, resume=resume, keep=settings.keep_checkpoints)
+        with closing(folder):
+            checkpoint = folder.open()
+            if checkpoint is None:
+                folder.save(settings.steps, {"model": model.state_dict(), "objective": {}, "optimizer": {}}, {})
+            else:
+                restore_model(model, checkpoint)
+    model.eval()
+    resumed_from = checkpoint.step if checkpoint else None
+    return FitResult(model, objective, settings.steps, time.perf_counter() - began, resumed_from)
 
 
 def _open(folder: RunFolder, ranks: Ranks) -> Checkpoint | None:

@@ -12,7 +12,7 @@ from ..._reading import require_regular
 from ...data.labelled import Progress
 from ...data.names import printable
 from ...methods.registry import method
-from ...runs.description import CONFIG, DESCRIPTION, describe_run, read_config
+from ...runs.description import CONFIG, DESCRIPTION, describe_run, head_in_words, read_config
 from ...training.evaluation import Evaluation
 from ...training.logs import read_csv_log
 from ...training.run_files import checkpoint_folders, read_description
@@ -84,12 +84,21 @@ def _summary(found: Mapping[str, Any], accuracy: Evaluation | None, options: Map
     first = (
         f"A classifier of {count(len(classes), 'class', 'classes')} with {network}, {method_in_words(found['method'])}"
     )
-    first += f" ({found['method']}): {' and '.join(trained)}." if trained else f" ({found['method']})."
+    where = ", on frozen features" if found["solved"] else ""
+    first += f" ({found['method']}){where}" + (f": {' and '.join(trained)}." if trained else ".")
     if accuracy is not None:
-        return [first, *accuracy_in_words(accuracy, len(classes))]
+        return [first, *accuracy_in_words(accuracy, len(classes)), *_start(found)]
     if found["data"] is None:
         return [first, f"The run is not finished: {found['state']}."]
     return [first, "No target images were left for testing, so its accuracy is unknown."]
+
+
+def _start(found: Mapping[str, Any]) -> list[str]:
+    """Say how good the classifier was from which training started."""
+    if not found["head"] or found["solved"]:
+        return []
+    told = head_in_words(found["head"])
+    return [f"Training started from {told.replace('gets', 'which gets', 1)}."]
 
 
 def _facts(found: Mapping[str, Any], accuracy: Evaluation | None) -> list[Fact]:
@@ -102,8 +111,8 @@ def _facts(found: Mapping[str, Any], accuracy: Evaluation | None) -> list[Fact]:
             Fact(f"{accuracy.rows:,}", "test images", f"{accuracy.rows - accuracy.correct:,} classified wrongly"),
         ]
     facts.append(Fact(found["method"], "method", found["network"].get("backbone", "")))
-    seconds = found["seconds"]
-    facts.append(Fact(f"{found['step']:,}", "steps", "" if seconds is None else f"{seconds:.0f} s in total"))
+    took = "" if found["seconds"] is None else f"{found['seconds']:.0f} s in total"
+    facts.append(Fact("none", "layers trained", took) if found["solved"] else Fact(f"{found['step']:,}", "steps", took))
     return facts
 
 

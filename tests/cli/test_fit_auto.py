@@ -11,7 +11,9 @@ from command_line import start, weights
 from sohot.experiments.grid import Grid
 from sohot.reporting.pages import write_report
 from sohot.runs import read_config
-from sohot.selection.spaces import AUTO_CANDIDATES
+from sohot.selection.spaces import AUTO_CANDIDATES, HEAD
+
+LISTED = [name for name in AUTO_CANDIDATES if name != HEAD]  # the network of these tests has no trained weights
 
 
 def fit(sohot, domains, out, *more):
@@ -28,13 +30,13 @@ def chosen(sohot, domains, tmp_path):
 def test_people_see_the_scores_and_the_reason(sohot, chosen):
     run, ended = chosen
     reason = json.loads((run / "report.json").read_text())["selection"]["reason"]
-    assert "held-out target images over 2 folds" in reason
+    assert "of 6 held-out target images right" in reason
     assert ended.err.count("3 classes") == 1
     assert f"chosen by held-out target images: {reason}" in ended.out
     assert (ended.out + ended.err).count(reason) == 1
-    number = 2 * list(AUTO_CANDIDATES).index("so") + 2
-    counted = f"[{number}/{2 * len(AUTO_CANDIDATES)}] choosing a method: so, fold 2 of 2, about 0:0"
-    for words in ("standard error", counted, f"choosing a method: {2 * len(AUTO_CANDIDATES)} done", *AUTO_CANDIDATES):
+    number = 2 * LISTED.index("so") + 2
+    counted = f"[{number}/{2 * len(LISTED)}] choosing a method: so, fold 2 of 2, about 0:0"
+    for words in ("standard error", counted, f"choosing a method: {2 * len(LISTED)} done", *LISTED):
         assert words in ended.err
     assert reason in " ".join(sohot("info", run).out.split())
     page = write_report(run).read_text(encoding="utf-8")
@@ -50,7 +52,7 @@ def test_quiet_prints_the_result_alone(sohot, domains, tmp_path):
 
 def test_json_holds_the_selection_and_stands_alone(sohot, domains, tmp_path):
     report = fit(sohot, domains, tmp_path / "run", "--json").json
-    assert [one["name"] for one in report["selection"]["candidates"]] == list(AUTO_CANDIDATES)
+    assert [one["name"] for one in report["selection"]["candidates"]] == LISTED
 
 
 def test_a_given_default_holds_for_all(sohot, domains, tmp_path):

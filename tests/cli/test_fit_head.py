@@ -11,6 +11,7 @@ from safetensors.numpy import load_file
 from sklearn.linear_model import LogisticRegression
 
 from sohot.cli import main
+from sohot.methods import HeadSettings
 from sohot.runs import read_config
 
 
@@ -39,7 +40,7 @@ def test_it_is_the_logistic_regression_of_scikit_learn(head):
     seen, truth = np.concatenate(rows), np.concatenate(labels)
     assert [len(part) for part in rows] == [18, 9]
     share = np.repeat([0.5 / 18, 0.5 / 9], [18, 9])
-    penalty = 0.01 * ((seen - seen.mean(0)) ** 2).mean()
+    penalty = HeadSettings().head_decay * ((seen - seen.mean(0)) ** 2).mean()
     expected = LogisticRegression(C=1 / (2 * penalty), tol=1e-9, max_iter=10_000).fit(seen, truth, sample_weight=share)
     logits = seen @ model["heads.both.weight"].T + model["heads.both.bias"]
     found = np.exp(logits - logits.max(1, keepdims=True))
@@ -135,8 +136,8 @@ def test_an_untrained_network_trains_its_classifier_by_steps_as_ever(sohot, doma
 
 def test_layers_start_from_it(head, sohot, tmp_path):
     """With a learning rate that moves nothing, what trained is where it began."""
-    more = ("--trains", "paper", "--steps", 1, "--lr", "1e-20", "--json", "--out", tmp_path / "run")
-    report = sohot("fit", *head[2], *more).json
+    more = ("--trains", "paper", "--keep", "layers", "--steps", 1, "--lr", "1e-20", "--json")
+    report = sohot("fit", *head[2], *more, "--out", tmp_path / "run").json
     assert report["steps"] == 1
     assert report["head"] == json.loads((head[0] / "report.json").read_text())["head"]
     ours, theirs = (load_file(newest(run) / "model.safetensors") for run in (tmp_path / "run", head[0]))

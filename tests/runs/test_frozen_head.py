@@ -6,6 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from two_domains import two_domains
 
+from sohot.methods import HeadSettings
 from sohot.networks import TwoStreams, create_backbone
 from sohot.runs.frozen_head import FrozenHead, FrozenProblem, LabelledFeatures, features_at_rest, is_solved
 from sohot.selection.folds import deal
@@ -32,7 +33,7 @@ def test_it_is_scikit_learns_logistic_regression(size, share, decay):
     centred = rows - rows.mean(0)
     of_target = 0.5 if share is None else share
     weights = np.r_[np.full(45, (1 - of_target) / 45), np.full(9, of_target / 9)]
-    penalty = 0.01 * (centred**2).mean() if decay is None else decay  # of raw weights
+    penalty = HeadSettings().head_decay * (centred**2).mean() if decay is None else decay  # of raw weights
     model = LogisticRegression(C=1 / (2 * penalty), tol=1e-9, max_iter=10_000).fit(rows, labels, sample_weight=weights)
     seen = torch.tensor(rows, dtype=torch.float32)
     np.testing.assert_allclose(probabilities(head, seen), model.predict_proba(rows), atol=1e-3)

@@ -91,6 +91,7 @@ def test_the_report_says_why(domains, tmp_path):
     assert [one["name"] for one in selection["candidates"]] == ["s+t", "quick", "so"]
     assert selection["candidates"][1]["options"] == {"method": "s+t", "lr": 0.05}
     assert selection["reason"].startswith(f"{selection['chosen']}: ")
+    assert all(len(one["logits"]) == len(one["labels"]) == one["images"] for one in scores(tmp_path / "run"))
     assert json.loads((tmp_path / "run" / "report.json").read_text())["selection"] == selection
 
 

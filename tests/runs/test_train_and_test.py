@@ -41,7 +41,10 @@ def test_a_fold_trains_and_tests_as_its_rows_alone(data, cache):
     for left, right in zip(weights(in_fold), weights(trained), strict=True):
         torch.testing.assert_close(left, right)
     assert in_fold.tested().confusion == trained.tested().confusion
-    assert train_fold(asked, data, FOLD, TrunkStore()) == FoldScore(in_fold.tested().correct, 3)
+    score = train_fold(asked, data, FOLD, TrunkStore())
+    assert (score.right, score.held, score.failure) == (in_fold.tested().correct, 3, None)
+    assert score.held_out.labels.tolist() == [target.labels[row] for row in FOLD.held]
+    torch.testing.assert_close(torch.tensor(score.held_out.logits).float(), trained.logits)
 
 
 def test_a_domain_that_the_method_leaves_aside_is_not_trained_on(data):

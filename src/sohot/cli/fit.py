@@ -11,7 +11,7 @@ import typer
 from ..methods.options import flag
 from ..methods.registry import method as find_method
 from ..methods.registry import method_that_looks_at
-from ..runs.auto import AUTO, read_asked
+from ..runs.auto import AUTO, choice_in_words, read_asked
 from ..runs.config import RunConfig
 from ..runs.description import CONFIG, DESCRIPTION, head_in_words, read_config
 from ..runs.trust import refuse_code
@@ -23,7 +23,9 @@ _HELP = """Adapt an image classifier from a source domain to a target domain wit
 
 Both folders hold one folder of images per class. The last step is tested; test images never influence a choice.
 
-By default the class means of both domains are pulled together (--method means), which did well in our study.
+A pre-trained network first gets a classifier on its frozen features, then its last layers train from there. By default
+the class means of both domains are pulled together meanwhile (--method means). Labelled target images, held out in
+turn, tell whether that helped; where they do not, the classifier on frozen features is the result (--keep better).
 
 A TOML file (--config) can set any option; the command line wins. The resolved options are stored with the run.
 
@@ -32,6 +34,8 @@ For example:
     sohot fit --source photos --target sketches --shots 3 --out runs/first
 
     sohot fit --source photos --target sketches --shots 3 --method auto --out runs/chosen
+
+    sohot fit --source photos --target sketches --shots 3 --trains head --out runs/quick
 
     sohot predict runs/first new_sketches --out labels.csv
 """
@@ -60,7 +64,7 @@ def fit_command(config: Path | None, given: dict[str, Any], trust: bool = False)
     else:
         print_accuracy(report["accuracy"])
     if report["selection"] is not None:
-        print_text(f"chosen by held-out target images: {report['selection']['reason']}")
+        print_text(choice_in_words(report["selection"]))
     accuracy = report["accuracy"]
     result = "" if accuracy is None else f", accuracy {percent(accuracy['micro'])} %"
     if report["head"] is not None:

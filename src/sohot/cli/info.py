@@ -6,6 +6,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from ..runs.auto import choice_in_words
 from ..runs.description import describe_run, head_in_words, is_head, values_of
 from .console import Console
 from .output import percent, print_json
@@ -39,7 +40,7 @@ def _describe(folder: Path) -> dict[str, Any]:
 def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("run", described["run"]), ("state", described["state"]), ("method", described["method"])]
     if described["selection"]:
-        lines.append(("chosen", described["selection"]["reason"]))
+        lines.append(("chosen", choice_in_words(described["selection"])))
     data = described["data"] or {}
     for part in ("source", "target", "test"):
         if content := data.get(part):

@@ -1,4 +1,4 @@
-"""`--method auto` without torch: its candidates, and the file that records what was tried."""
+"""Choices without torch: the candidates, and the file that records what was tried."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -9,11 +9,12 @@ from typing import Any
 from .._files import is_intact, sealed, write_json
 from .._reading import read_json
 from ..selection.candidates import Candidate, distinct
-from ..selection.choice import Choice, FoldScore
-from ..selection.spaces import AUTO_CANDIDATES
+from ..selection.choice import FoldScore
+from ..selection.held_out import HeldOut
+from ..selection.spaces import AUTO_CANDIDATES, HEAD
 from ..training.errors import ChangedRun
 from ..training.run_files import differences
-from .config import RESOLVED, RunConfig
+from .config import LAYERS, RESOLVED, RunConfig
 
 AUTO = "auto"
 """The method name that asks to choose one of `AUTO_CANDIDATES`."""
@@ -21,7 +22,8 @@ STAGE = "choosing a method"
 """What progress is called meanwhile."""
 SELECTION = "selection.json"
 """The file in a run's folder from which a killed selection continues."""
-_FORMAT = 1
+_FORMAT = 2
+_DIGITS = 6  # of stored logits
 
 
 def is_auto(config: RunConfig) -> bool:
@@ -50,13 +52,16 @@ def head_of(config: RunConfig) -> RunConfig:
     return replace(config, trains="head", method=domains, orders=None, sigma1=sigma1)
 
 
-def auto_candidates(config: RunConfig, given: Collection[str] | None = None) -> list[Candidate[RunConfig]]:
-    """List the candidates.
+def candidates_of(
+    config: RunConfig, given: Collection[str] | None = None, *, head: bool = False
+) -> list[Candidate[RunConfig]]:
+    """List what a run chooses from: the candidates of `--method auto`, or the one method that was named.
 
     Args:
         config: What all of them share.
         given: Names of the options that were given and override the candidates' own; None for those that differ from
             the defaults.
+        head: Whether the network has frozen features, so that a classifier on these comes first.
 
     Returns:
         The candidates; of two with equal configurations only the first.
@@ -65,16 +70,23 @@ def auto_candidates(config: RunConfig, given: Collection[str] | None = None) -> 
         ValueError: An option does not work with one of the candidates.
 
     Example:
-        >>> [one.name for one in auto_candidates(RunConfig(method="auto"))]
-        ['s+t', 'gentle s+t', 'means', 'm', 'so', 'ccsa']
-        >>> [one.name for one in auto_candidates(RunConfig(method="auto", lr=0.01))]
+        >>> [one.name for one in candidates_of(RunConfig(method="auto"), head=True)]
+        ['head', 's+t', 'gentle s+t', 'means', 'm', 'so', 'ccsa']
+        >>> [one.name for one in candidates_of(RunConfig(method="auto", lr=0.01))]
         ['s+t', 'means', 'm', 'so', 'ccsa']
+        >>> [one.name for one in candidates_of(RunConfig(method="so"), head=True)]
+        ['head', 'so']
     """
     kept = set(config.changed() if given is None else given) - {"method"}
-    found = []
-    for name, options in AUTO_CANDIDATES.items():
+    layers = replace(config, keep=LAYERS) if head else config
+    if is_auto(config):
+        listed = {name: options for name, options in AUTO_CANDIDATES.items() if name != HEAD}
+    else:
+        listed = {config.settings().resolved_method().name: {"method": config.method}}
+    found = [Candidate(HEAD, AUTO_CANDIDATES[HEAD], head_of(config))] if head else []
+    for name, options in listed.items():
         own = {key: value for key, value in options.items() if key not in kept}
-        found.append(Candidate(name, options, _fitting(replace(config, **own))))
+        found.append(Candidate(name, options, _fitting(replace(layers, **own)) if is_auto(config) else layers))
     return distinct(found)
 
 
@@ -118,18 +130,28 @@ class SelectionFile:
         """Return the score of a candidate on a fold; None if not known yet."""
         for one in self._content["scores"]:
             if (one["candidate"], one["fold"]) == (candidate, fold):
-                return FoldScore(one["right"], one["images"], one["failure"])
+                return FoldScore(one["right"], one["images"], one["failure"], _held_out(one))
         return None
 
-    def add(self, candidate: str, fold: int, score: FoldScore) -> None:
-        """Save a score."""
-        place = {"candidate": candidate, "fold": fold}
-        self._content["scores"].append({**place, "right": score.right, "images": score.held, "failure": score.failure})
+    def add(self, candidate: str, fold: int, score: FoldScore) -> FoldScore:
+        """Save a score; return it as it is read again, so that a selection that continues finds the same."""
+        held = score.held_out
+        saved = {
+            "candidate": candidate,
+            "fold": fold,
+            "right": score.right,
+            "images": score.held,
+            "failure": score.failure,
+            "logits": None if held is None else held.logits.round(_DIGITS).tolist(),
+            "labels": None if held is None else held.labels.tolist(),
+        }
+        self._content["scores"].append(saved)
         self.write()
+        return replace(score, held_out=_held_out(saved))
 
-    def finish(self, choice: Choice) -> None:
-        """Save the outcome."""
-        self._content["choice"] = choice.as_json()
+    def finish(self, choice: Mapping[str, Any]) -> None:
+        """Save the outcome, as JSON values."""
+        self._content["choice"] = dict(choice)
         self.write()
 
     def write(self) -> None:
@@ -160,8 +182,42 @@ def _is_whole(content: Mapping[str, Any]) -> bool:
     """Tell whether a selection has all its parts, of the right kinds."""
     kinds = [isinstance(content[name], dict) for name in ("identity", "asked")]
     kinds += [isinstance(content["scores"], list), isinstance(content["choice"], dict | None)]
-    score = {"candidate", "fold", "right", "images", "failure"}
+    score = {"candidate", "fold", "right", "images", "failure", "logits", "labels"}
     return all(kinds) and all(score <= set(one) for one in content["scores"])
+
+
+def _held_out(score: Mapping[str, Any]) -> HeldOut | None:
+    return None if score["logits"] is None else HeldOut(score["logits"], score["labels"])
+
+
+def choice_in_words(choice: Mapping[str, Any]) -> str:
+    """Say what a selection has kept, and why.
+
+    Args:
+        choice: The outcome of a selection, as in `report.json`.
+
+    Example:
+        >>> choice_in_words({"chosen": "head", "reason": "no class has two labelled target images", "candidates": []})
+        'kept the classifier on frozen features; no class has two labelled target images'
+    """
+    if choice.get("chosen") == HEAD:
+        kept = "kept the classifier on frozen features; "
+    elif any(one.get("name") == HEAD for one in choice["candidates"]):
+        kept = "kept the trained layers; "
+    else:
+        kept = "chosen by held-out target images: "
+    return f"{kept}{choice['reason']}"
+
+
+def read_held_out(out: Path) -> HeldOut | None:
+    """Read what the chosen candidate of a selection says about held-out images; None if none were held out."""
+    content = read_selection(out)
+    choice = None if content is None else content["choice"]
+    if content is None or choice is None:
+        return None
+    scores = [one for one in content["scores"] if one["candidate"] == choice["chosen"]]
+    found = [held for one in scores if (held := _held_out(one)) is not None]
+    return HeldOut.join(found) if found else None
 
 
 def read_asked(out: Path) -> dict[str, Any] | None:

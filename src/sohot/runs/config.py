@@ -31,10 +31,11 @@ from ..methods.options import (
     renamed,
 )
 from ..methods.registry import method
-from ..methods.settings import LOGGERS, FitSettings, HeadOptions, ImageOptions
+from ..methods.settings import LOGGERS, FitSettings, HeadOptions, HeadSettings, ImageOptions
 from ..networks.names import absolute_name, backbone_names, check_backbone_name, files_of
 
 CACHES = ("memory", "device", "disk", "off")
+KEEPS = (BETTER, LAYERS) = ("better", "layers")
 RESOLVED = ("auto", "paper")
 """Names of methods that a run resolves to one of the others."""
 _EXCLUSIVE = (
@@ -105,6 +106,14 @@ class RunConfig(ImageOptions, HeadOptions):
     )
     projection: int | None = option(None, NETWORK, "Project the features of both streams to this size.", WIDTH)
 
+    keep: str = option(
+        "better",
+        METHOD,
+        "What to keep of a pre-trained network: better (the classifier on its frozen features, unless held-out target "
+        "images say that training layers helps) or layers (train them without this comparison).",
+        one_of(*KEEPS),
+    )
+
     steps: int | None = option(None, TRAINING, "Number of training steps.", STEPS, shown=f"{FitSettings.steps}")
     epochs: int | None = option(None, TRAINING, "Passes over the training images, instead of --steps.", at_least(1))
     batch_rows: int = option(
@@ -134,7 +143,7 @@ class RunConfig(ImageOptions, HeadOptions):
         METHOD,
         "λ of λ‖W‖² on the classifier.",
         NOT_NEGATIVE,
-        shown=f"{FitSettings.head_decay:g} in training; at its start 0.01, times the mean square of the features",
+        shown=f"{FitSettings.head_decay:g} in training; before, {HeadSettings.head_decay:g} × a feature's mean square",
     )
     loggers: tuple[str, ...] | None = redeclared(ImageOptions, "loggers", None, within=each_of((*LOGGERS, "none")))
 
@@ -224,9 +233,11 @@ class RunConfig(ImageOptions, HeadOptions):
 RESULT_OPTIONS = tuple(
     one.name
     for one in in_groups(RunConfig)
-    if one.name in ("augment", "precision") or one.metadata["group"] in (NETWORK, METHOD, TRAINING)
+    if one.name in ("augment", "precision")
+    or (one.metadata["group"] in (NETWORK, METHOD, TRAINING) and one.name != "keep")
 )
-"""Options that affect a result, given the images; the others choose the images and where and how to compute."""
+"""Options that affect a result, given the images; the others choose the images, which of two results to keep, and where
+and how to compute."""
 
 _NETWORKS = ("backbone", "source_backbone")
 

@@ -15,6 +15,7 @@ from ..data.image_batches import ImageInputs
 from ..data.labelled import LabelledImages
 from ..data.protocols.cross_validation import few_shot_rows
 from ..heads.logistic import fit_logistic
+from ..methods.settings import HeadSettings
 from ..networks.inference import run_batches
 from ..networks.trunk_and_tail import TargetClassifier
 from ..networks.two_streams import TwoStreams
@@ -25,11 +26,11 @@ from .config import RunConfig
 from .run_model import build_model
 from .run_outputs import IMAGE_BATCH, OUTPUT_BATCH, Shown
 
-TARGET_SHARE = 0.5
-"""Share of the target in the cross-entropy, unless --target-weight is given."""
+TARGET_SHARE = HeadSettings.target_weight or 0.5
+"""Share of the target in the cross-entropy, unless --target-weight is given: as in every classifier on features."""
 
-DECAY = 0.01
-"""λ in the unit in which features have a mean square of 1, unless --head-decay is given."""
+DECAY = HeadSettings.head_decay
+"""λ in the unit in which features have a mean square of 1, unless --head-decay is given: likewise."""
 
 
 class LabelledFeatures(NamedTuple):

@@ -1,8 +1,9 @@
 """`fit_run`: from two folders of images to a trained model with its report, in one folder."""
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -13,12 +14,14 @@ from ..data.labelled import Progress
 from ..methods.settings import FitSettings
 from ..networks.two_streams import TwoStreams
 from ..selection.choice import Choice
+from ..selection.held_out import HeldOut
 from ..training.errors import ChangedRun
 from ..training.fabric import make_fabric
 from ..training.ranks import Ranks
 from ..training.run_folder import require_same
-from .auto import SELECTION, auto_candidates, head_of, is_auto, recall_choice
-from .config import RunConfig
+from .auto import SELECTION, candidates_of, head_of, is_auto, read_held_out, recall_choice
+from .calibration_file import write_calibration
+from .config import BETTER, LAYERS, RunConfig
 from .description import CONFIG, DESCRIPTION, REPORT, make_report
 from .frozen_head import has_frozen_head, is_solved
 from .launcher import check_room, end_with_parent, launch, needs_launch
@@ -106,10 +109,9 @@ def _fit_in(
     config.require_places()  # before the images are scanned
     choose_device(config.device)
     store = TrunkStore(progress=watcher.progress)
-    if config.trains == "head" and has_frozen_head(config):
-        config = _as_head(config, given, watcher)
-    if is_auto(config):
-        config, data = _choose(config, given, out, store, watcher)
+    config, compares_head = _plan(config, given, watcher)
+    if is_auto(config) or compares_head:
+        config, data = _choose(config, given, out, store, watcher, head=compares_head)
     else:
         if ranks.several:
             make_fabric(config.settings())  # from here on the ranks can communicate
@@ -127,6 +129,9 @@ def _fit_in(
     trained = train_and_test(config, data, store, begin=begin, steps=watcher.steps, progress=watcher.progress)
     if not ranks.first:
         return {}
+    held_out = _held_out_of_kept(out, trained, selection)
+    if held_out is not None:
+        write_calibration(out, held_out)
     accuracy = None if trained.evaluation is None else trained.evaluation.as_json()
     seconds = time.perf_counter() - began
     report = make_report(config, data, trained, accuracy, seconds, selection)
@@ -134,6 +139,13 @@ def _fit_in(
     write_json(out / REPORT, report)
     rmtree(cache_folder(config), ignore_errors=True)  # useless once the run is done
     return report
+
+
+def _held_out_of_kept(out: Path, trained: TrainedModel, selection: Mapping[str, Any] | None) -> HeldOut | None:
+    """Return what was kept says about held-out target images; None if it was never asked about any."""
+    if trained.start is not None and trained.solved:
+        return trained.start.held_out
+    return None if selection is None else read_held_out(out)
 
 
 def _write_outputs(out: Path, data: RunData, trained: TrainedModel) -> None:
@@ -145,31 +157,40 @@ def _write_outputs(out: Path, data: RunData, trained: TrainedModel) -> None:
         write_predictions(out / PREDICTIONS, predictions_of(data.test, trained.outputs.logits), top=2)
 
 
-def _as_head(config: RunConfig, given: Collection[str] | None, watcher: Watcher) -> RunConfig:
-    """Resolve the method for a classifier on frozen features; say so if somebody named another."""
+def _plan(config: RunConfig, given: Collection[str] | None, watcher: Watcher) -> tuple[RunConfig, bool]:
+    """Resolve what can be resolved without looking at images; tell whether to compare with frozen features."""
+    asked = config.trains == "head"
+    if not (asked or config.keep == BETTER) or not has_frozen_head(config):
+        return config, False
+    if not asked and Ranks.here().several:
+        watcher.note("several devices train layers without comparing them with a classifier on frozen features")
+        return replace(config, keep=LAYERS), False
+    if not asked:
+        return config, True
     found = head_of(config)
-    asked = "method" in (config.changed() if given is None else given)
-    if asked and found.method != config.method.strip().lower():
+    if found.method != config.method.strip().lower() and "method" in (config.changed() if given is None else given):
         watcher.note(
             f"with --trains head nothing below the classifier trains, so --method {config.method} comes to a logistic "
             f"regression on frozen features (--method {found.method})"
         )
-    return found
+    return found, False
 
 
 def _choose(
-    config: RunConfig, given: Collection[str] | None, out: Path, store: TrunkStore, watcher: Watcher
+    config: RunConfig, given: Collection[str] | None, out: Path, store: TrunkStore, watcher: Watcher, *, head: bool
 ) -> tuple[RunConfig, RunData]:
-    """Choose a method by the labelled target images; only then look for test images."""
-    auto_candidates(config, given)  # reports conflicts before the images are scanned
+    """Choose by the labelled target images; only then look for test images."""
+    configs = {one.name: one.settings for one in candidates_of(config, given, head=head)}  # may report conflicts
     data = gather_training(for_both(config), watcher.progress)
     watcher.data(data)
+    asked = asked_options(config, given)
     if not (out / DESCRIPTION).exists():
-        _write_config(out, asked_options(config, given))  # so that --resume knows the request
-    resolved, choice = select(config, given, data, store, watcher.progress)
-    watcher.chosen(choice)
+        _write_config(out, asked)  # so that --resume knows the request
+    resolved, choice = select(config, configs, asked, data, store, watcher.progress)
+    if choice is not None:
+        watcher.chosen(choice)
     method = resolved.settings().resolved_method()
-    if method.uses_source and method.uses_target:
+    if (method.uses_source, method.uses_target) == (data.source is not None, data.target is not None):
         return resolved, add_test(data, resolved, watcher.progress)
     return resolved, gather(resolved, watcher.progress)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..methods.options import flag
-from .config import RunConfig
+from .config import LAYERS, RunConfig
 
 PAPER = "paper"
 """The method name that stands for the values below."""
@@ -53,6 +53,7 @@ PAPER_VALUES = (
         True,
         "the fully connected and the last two convolutional layers learn; from scratch the whole network trains",
     ),
+    PaperValue("keep", lambda _: LAYERS, True, "the results are those of trained layers, whatever held-out labels say"),
     PaperValue("augment", lambda _: False, True, "the paper's results use no data augmentation"),
     PaperValue("estimator", lambda _: "plugin", True, "Eq. 1: scatters are plain averages"),
     PaperValue("feature_scale", lambda _: "none", True, "features are aligned unscaled"),

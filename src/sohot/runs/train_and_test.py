@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from ..methods.settings import FitSettings
 from ..networks.two_streams import TwoStreams
 from ..selection.choice import FoldScore
 from ..selection.folds import Fold
+from ..selection.held_out import HeldOut
 from ..training.errors import Diverged
 from ..training.evaluation import Evaluation, evaluate
 from ..training.inputs import Inputs
@@ -217,10 +219,12 @@ def train_fold(
         return nullcontext(None if on_step is None else lambda record: on_step(int(record["step"]), settings.steps))
 
     try:
-        evaluation = train_and_test(config, data, store, fold=fold, steps=steps).tested()
+        logits = train_and_test(config, data, store, fold=fold, steps=steps).logits
     except Diverged as error:
         return FoldScore(0, len(fold.held), str(error))
-    return FoldScore(evaluation.correct, evaluation.rows)
+    assert logits is not None  # the images held out are there to test on
+    labels = [_labelled_target(data).labels[row] for row in fold.held]
+    return FoldScore.of(HeldOut(logits.numpy(), np.array(labels)))
 
 
 def _test_outputs(

@@ -6,7 +6,11 @@ from typing import Any
 from ..methods.registry import method as find_method
 from ..methods.settings import FitSettings
 
+HEAD = "head"
+"""Name of the candidate that trains no layers: a classifier on the features of a pre-trained network."""
+
 AUTO_CANDIDATES: dict[str, dict[str, Any]] = {
+    HEAD: {"trains": "head", "method": "s+t"},
     "s+t": {"method": "s+t"},
     "gentle s+t": {"method": "s+t", "lr": FitSettings().lr / 10},
     "means": {"method": "means"},
@@ -14,8 +18,8 @@ AUTO_CANDIDATES: dict[str, dict[str, Any]] = {
     "so": {"method": "so"},
     "ccsa": {"method": "ccsa"},
 }
-"""Candidates of `--method auto` by name, with options of `sohot fit`. Of equal candidates the first wins: no
-alignment comes first, because sometimes that is best."""
+"""Candidates of `--method auto` by name, with options of `sohot fit`. The first is taken where labels cannot tell: it
+trains least. Networks without pre-trained weights start with the second."""
 
 
 CLASSIFIER_GRIDS: list[dict[str, list[Any]]] = [

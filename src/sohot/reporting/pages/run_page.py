@@ -12,6 +12,7 @@ from ..._reading import require_regular
 from ...data.labelled import Progress
 from ...data.names import printable
 from ...methods.registry import method
+from ...runs.auto import choice_in_words
 from ...runs.description import CONFIG, DESCRIPTION, describe_run, head_in_words, read_config
 from ...training.evaluation import Evaluation
 from ...training.logs import read_csv_log
@@ -117,9 +118,13 @@ def _facts(found: Mapping[str, Any], accuracy: Evaluation | None) -> list[Fact]:
 
 
 def _choice_sections(selection: Mapping[str, Any] | None) -> list[Section]:
-    """Show how the candidates of `--method auto` did on held-out labelled target images."""
+    """Show how candidates did on held-out labelled target images."""
     if not selection:
         return []
+    words = choice_in_words(selection)
+    outcome = f"{words[0].upper()}{words[1:]}."
+    if not selection["candidates"]:
+        return [Section("Choice of the method", [Words(outcome)])]
     rows = [
         [
             one["name"] + (" (failed)" if one["failure"] else ""),
@@ -130,7 +135,7 @@ def _choice_sections(selection: Mapping[str, Any] | None) -> list[Section]:
     ]
     marked = frozenset(place for place, one in enumerate(selection["candidates"]) if one["name"] == selection["chosen"])
     columns = ["candidate", "accuracy %", "standard error", "images"]
-    told = f"Chosen by labelled target images that were held out in turn, never by test images. {selection['reason']}."
+    told = f"Labelled target images, held out in turn, decide here, never test images. {outcome}"
     return [Section("Choice of the method", [Words(told), Table("Held-out target images", columns, rows, marked)])]
 
 

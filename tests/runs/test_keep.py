@@ -1,0 +1,188 @@
+"""`--keep`: layers are kept where held-out labels say that training them helped; else what they start from."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from command_line import Domains, make_domains, weights
+from pretrained import write_weights
+
+import sohot.runs.selection as room
+from sohot.runs import RunConfig, Watcher, fit_run, read_config
+from sohot.runs.auto import read_held_out
+from sohot.runs.calibration_file import read_calibration
+from sohot.selection.choice import FoldScore
+from sohot.selection.held_out import HeldOut
+from sohot.training.ranks import Ranks
+
+
+@pytest.fixture(scope="module")
+def domains(tmp_path_factory) -> Domains:
+    return make_domains(tmp_path_factory.mktemp("domains"))
+
+
+@pytest.fixture
+def config(domains, tmp_path):
+    def make(out: str = "run", **more) -> RunConfig:
+        values = {"source": domains.source, "target": domains.target, "shots": 2, "weights": write_weights(tmp_path)}
+        values |= {"backbone": "small-cnn", "image_size": 16, "steps": 3, "device": "cpu", "loggers": ("none",)}
+        return RunConfig(**{**values, "out": tmp_path / out, **more})
+
+    return make
+
+
+def answers(monkeypatch, **certainty: float) -> list[str]:
+    """Let candidates answer held-out images with so much certainty in the right class; list who was asked."""
+    asked = []
+
+    def train_fold(config, data, fold, *_):
+        name = "head" if config.trains == "head" else config.method
+        asked.append(name)
+        labels = np.array([data.target.labels[row] for row in fold.held])
+        wobble = 0.1 * np.arange(len(labels))[:, None] * (np.arange(3) == 0)
+        return FoldScore.of(HeldOut(certainty[name] * np.eye(3)[labels] + wobble, labels))
+
+    monkeypatch.setattr(room, "train_fold", train_fold)
+    return asked
+
+
+def stored(out):
+    return {name: read_config(out / "config.toml").get(name) for name in ("method", "trains", "keep")}
+
+
+def test_layers_that_help_are_kept(config, monkeypatch):
+    asked = answers(monkeypatch, head=0.5, means=6.0)
+    report = fit_run(config())
+    assert asked == ["head", "head", "means", "means"]
+    assert (report["method"], report["steps"], report["selection"]["chosen"]) == ("means", 3, "means")
+    assert stored(config().out) == {"method": "means", "trains": None, "keep": "layers"}
+    assert len(read_held_out(config().out)) == read_calibration(config().out).rows == 6
+
+
+@pytest.mark.parametrize("means", [0.5, -1.0])
+def test_otherwise_the_classifier_on_frozen_features_is_the_result(config, monkeypatch, means):
+    answers(monkeypatch, head=0.5, means=means)
+    report = fit_run(config())
+    assert (report["method"], report["steps"], report["selection"]["chosen"]) == ("s+t", 0, "head")
+    assert stored(config().out) == {"method": "s+t", "trains": "head", "keep": "better"}
+    fit_run(config("asked", trains="head"))
+    assert weights(config().out) == weights(config("asked").out)
+    calibrations = [read_calibration(config(out).out) for out in ("run", "asked")]
+    assert calibrations[0].temperature == calibrations[1].temperature
+
+
+@pytest.mark.parametrize("means", [0.5, 6.0])
+def test_the_stored_configuration_repeats_the_run_and_resuming_keeps_the_reason(config, monkeypatch, means):
+    answers(monkeypatch, head=0.5, means=means)
+    first = fit_run(config())
+    asked = answers(monkeypatch)
+    again = RunConfig.from_values({**read_config(config().out / "config.toml"), "out": config("again").out})
+    assert fit_run(again)["accuracy"] == first["accuracy"]
+    assert weights(config("again").out) == weights(config().out)
+    resumed = fit_run(replace(again, out=config().out, resume=True))
+    assert (resumed["selection"], resumed["head"]) == (first["selection"], first["head"])
+    assert asked == []
+
+
+def test_layers_can_be_asked_for(config, monkeypatch):
+    asked = answers(monkeypatch)
+    report = fit_run(config(keep="layers"))
+    assert (report["steps"], report["selection"], asked) == (3, None, [])
+    assert read_calibration(config().out) is None  # the layers were not tried on held-out images
+    assert report["head"]["held_out"]["images"] == 6  # told, though nothing depends on it
+
+
+def test_a_selection_that_was_stopped_goes_on_to_the_same(config, monkeypatch):
+    whole = fit_run(config("whole"))
+    train = room.train_fold
+
+    def stop(one, *more):
+        if one.trains != "head":
+            raise KeyboardInterrupt
+        return train(one, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(room, "train_fold", stop)
+        with pytest.raises(Exception, match="stopped by Ctrl-C while a method was being chosen; 2 of 4 trainings"):
+            fit_run(config())
+    assert stored(config().out)["method"] == "means"
+    again = fit_run(RunConfig.from_values({**read_config(config().out / "config.toml"), "out": config().out}))
+    assert again["selection"] == whole["selection"]
+    assert weights(config().out) == weights(config("whole").out)
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"shots": 1}, "no class has two labelled target images, so"),
+        ({"shots": 1, "method": "auto"}, "no class has two labelled target images, so"),
+        ({"method": "s"}, "--method s sees no target labels, so"),
+    ],
+)
+def test_where_nothing_can_be_held_out_the_classifier_on_frozen_features_is_kept(config, more, why):
+    report = fit_run(config(**more))
+    assert report["selection"]["reason"].startswith(why)
+    assert (report["steps"], report["trains"], report["head"]["held_out"]) == (0, "head", None)
+    again = fit_run(config(**more, resume=True))
+    assert again["selection"] == report["selection"]
+
+
+def test_auto_starts_with_it(config, monkeypatch):
+    monkeypatch.setattr("sohot.runs.auto.AUTO_CANDIDATES", {"head": {}, "s+t": {"method": "s+t"}})
+    asked = answers(monkeypatch, head=0.5, **{"s+t": 0.5})
+    report = fit_run(config(method="auto"))
+    assert asked == ["head", "head", "s+t", "s+t"]
+    assert [one["name"] for one in report["selection"]["candidates"]] == ["head", "s+t"]
+    assert report["selection"]["chosen"] == "head"
+
+
+def test_auto_without_it(config, monkeypatch):
+    monkeypatch.setattr("sohot.runs.auto.AUTO_CANDIDATES", {"head": {}, "s+t": {"method": "s+t"}})
+    report = fit_run(config(method="auto", keep="layers"))
+    assert [one["name"] for one in report["selection"]["candidates"]] == ["s+t"]
+
+
+@pytest.mark.parametrize("more", [{"from_scratch": True, "weights": None}, {"weights": None}])
+def test_an_untrained_network_has_nothing_to_compare_with(config, monkeypatch, more):
+    asked = answers(monkeypatch)
+    report = fit_run(config(**more))
+    assert (report["selection"], report["head"], report["steps"], asked) == (None, None, 3, [])
+    assert "--keep" not in report["command"]
+
+
+def test_a_projection_trains_whatever_is_kept(config, monkeypatch):
+    asked = answers(monkeypatch)
+    report = fit_run(config(projection=4, trains="head"))
+    assert (report["steps"], asked) == (3, [])
+    assert report["head"]["held_out"]["images"] == 6
+
+
+def test_the_paper_trains_layers(config, monkeypatch):
+    asked = answers(monkeypatch)
+    assert fit_run(config(method="paper"))["steps"] == 3
+    assert asked == []
+
+
+def test_several_devices_train_layers_and_say_so(config, monkeypatch):
+    from sohot.runs.pipeline import _plan
+
+    said = []
+
+    class Noting(Watcher):
+        def note(self, sentence):
+            said.append(sentence)
+
+    monkeypatch.setattr(Ranks, "here", classmethod(lambda cls: cls(count=2)))
+    found, compares = _plan(config(), None, Noting())
+    assert (found.keep, compares) == ("layers", False)
+    assert said == ["several devices train layers without comparing them with a classifier on frozen features"]
+
+
+def test_what_is_asked_for_is_stored_with_the_scores(config, monkeypatch):
+    answers(monkeypatch, head=0.5, means=0.5)
+    fit_run(config(method="means"))
+    content = json.loads((config().out / "selection.json").read_text())
+    assert content["asked"]["method"] == "means"
+    assert "trains" not in content["asked"]
+    assert content["choice"]["chosen"] == "head"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sohot.data.names import printable
 from sohot.runs import Prediction, predictions_csv, read_predictions
+from sohot.runs.predictions import UNKNOWN
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters='\r\n\t",=+-@'), min_size=1).filter(
     lambda name: "/" not in name
@@ -26,14 +27,19 @@ def test_names_come_back_and_are_no_formulas(file, label):
     assert float(share) == 0.5
 
 
-@given(st.lists(st.tuples(names, names, names), min_size=1, max_size=3), st.booleans())
-def test_what_is_written_is_what_is_read(tmp_path_factory, rows, known):
+@given(st.lists(st.tuples(names, names, names), min_size=1, max_size=3), st.booleans(), st.sampled_from([None, 0.5, 1]))
+def test_what_is_written_is_what_is_read(tmp_path_factory, rows, known, limit):
     predictions = [
         Prediction(
-            Path(printable(file)), (printable(label), "other"), (0.75, 0.25), printable(truth) if known else None
+            Path(printable(file)),
+            (printable(label), "other"),
+            (0.75, 0.25),
+            printable(truth) if known else None,
+            None if limit is None else limit > 0.75,
         )
         for file, label, truth in rows
         if not (label.startswith("'") or truth.startswith("'"))  # a guarded name looks the same
+        and label != UNKNOWN
     ]
     file = tmp_path_factory.mktemp("csv") / "predictions.csv"
     file.write_bytes(predictions_csv(predictions, top=2).encode())

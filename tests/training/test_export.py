@@ -18,10 +18,11 @@ def network():
     return nn.Sequential(*layers)
 
 
-def test_the_file_does_what_the_network_does(network, tmp_path):
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+def test_the_file_does_what_the_network_does(network, tmp_path, temperature):
     file = tmp_path / "model.onnx"
     network.train()
-    assert export_onnx(network, SPEC, file, metadata={"classes": "a,b,c"}) <= 1e-4
+    assert export_onnx(network, SPEC, file, metadata={"classes": "a,b,c"}, temperature=temperature) <= 1e-4
     assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
     assert network.training
     session = onnxruntime.InferenceSession(str(file))
@@ -29,7 +30,8 @@ def test_the_file_does_what_the_network_does(network, tmp_path):
     for rows in (1, 2, 7):
         images = torch.randn(rows, 1, 8, 8)
         (logits,) = session.run(["logits"], {"images": images.numpy()})
-        torch.testing.assert_close(torch.as_tensor(logits), network.eval()(images).detach(), atol=1e-4, rtol=0)
+        expected = network.eval()(images).detach() / temperature
+        torch.testing.assert_close(torch.as_tensor(logits), expected, atol=1e-4, rtol=0)
 
 
 def test_a_file_that_disagrees_is_not_written(network, tmp_path, monkeypatch):

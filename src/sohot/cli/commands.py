@@ -11,7 +11,7 @@ from .experiment import HELP, experiment
 from .features import features, make_fit_features
 from .fit import make_fit
 from .one_value import OneValueCommand
-from .options import Device, HeadWeights, Json, Quiet, ReadThreads, Threads, Trust
+from .options import Device, HeadWeights, Json, Quiet, ReadThreads, RefuseWrong, Threads, Trust, UnknownBelow
 from .output import print_json, print_text, say
 from .weights import weights_app
 
@@ -53,6 +53,8 @@ def evaluate(
     run: Run,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Target images, one folder per class.")],
     leave_out: Annotated[bool, typer.Option("--leave-out", help="Skip classes the run does not know.")] = False,
+    unknown_below: UnknownBelow = None,
+    refuse_wrong: RefuseWrong = None,
     device: Device = "auto",
     threads: Threads = None,
     workers: ReadThreads = None,
@@ -63,9 +65,13 @@ def evaluate(
 ) -> None:
     """Measure the accuracy of a run on images in class folders.
 
+    With --unknown-below or --refuse-wrong also how many images are answered, and how well.
+
     For example:
 
         sohot evaluate runs/first more_sketches
+
+        sohot evaluate runs/first more_sketches --refuse-wrong 0.8
     """
     from .._device import use_threads
     from .finished_runs import evaluate_run
@@ -75,6 +81,8 @@ def evaluate(
         run,
         folder,
         leave_out=leave_out,
+        unknown_below=unknown_below,
+        refuse_wrong=refuse_wrong,
         device=device,
         workers=workers,
         quiet=quiet,
@@ -96,6 +104,8 @@ def predict(
         typer.Option("--out", help="CSV file to write; - for standard output, the default.", show_default=False),
     ] = None,
     top: Annotated[int, typer.Option("--top", help="Number of most likely classes to give.")] = 1,
+    unknown_below: UnknownBelow = None,
+    refuse_wrong: RefuseWrong = None,
     device: Device = "auto",
     threads: Threads = None,
     workers: ReadThreads = None,
@@ -106,11 +116,15 @@ def predict(
 ) -> None:
     """Label images: file, label and probability; with --top also the next most likely classes.
 
-    Unreadable files are listed, skipped and counted. A head also labels the rows of feature files (.npz).
+    Unreadable files are listed, skipped and counted. A head also labels the rows of feature files (.npz). With
+    --unknown-below or --refuse-wrong, images of which the run is not sure are labelled `unknown`; the column `guess`
+    keeps the most likely class.
 
     For example:
 
         sohot predict runs/first new_sketches --out labels.csv --top 3
+
+        sohot predict runs/first new_sketches --refuse-wrong 0.8
 
         sohot predict heads/first new_sketches.npz
     """
@@ -123,6 +137,8 @@ def predict(
         paths,
         out=out,
         top=top,
+        unknown_below=unknown_below,
+        refuse_wrong=refuse_wrong,
         device=device,
         workers=workers,
         quiet=quiet,
@@ -144,7 +160,8 @@ def export(
 ) -> None:
     """Write the adapted model to one ONNX file and check it with onnxruntime.
 
-    The file takes batches of any size and holds the class names and the preprocessing.
+    The file takes batches of any size and holds the class names and the preprocessing. Its logits are divided by the
+    run's temperature, so that softmax makes calibrated probabilities of them.
 
     For example:
 

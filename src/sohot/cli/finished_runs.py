@@ -5,14 +5,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from .._device import choose_device
 from .._outputs import STDOUT, is_stream, write_output
 from ..data.folders import LeftOut
 from ..data.names import printable
 from ..runs.description import is_head
 from ..runs.loaded_run import LoadedModel, export_run, images_for, open_model
-from ..runs.predictions import Prediction, classify, find_images, predictions_csv, require_writable
-from ..runs.run_outputs import evaluate_model
+from ..runs.predictions import UNKNOWN, Prediction, classify, find_images, predictions_csv, refuse, require_writable
+from ..runs.run_outputs import logits_of
+from ..selection.answers import Answers
+from ..selection.calibration import Effect
+from ..selection.held_out import HeldOut
+from ..training.evaluation import evaluate
 from .console import for_output
 from .output import (
     bar,
@@ -25,6 +32,7 @@ from .output import (
     say,
     say_left_out,
 )
+from .unknown import limit_of, refusal_as_json, refusal_in_words
 
 
 def _open(folder: Path, device: str, trust: bool, weights: Path | None) -> LoadedModel:
@@ -40,6 +48,8 @@ def evaluate_run(
     images: Path,
     *,
     leave_out: bool,
+    unknown_below: float | None = None,
+    refuse_wrong: float | None = None,
     device: str,
     workers: int | None,
     quiet: bool,
@@ -49,6 +59,7 @@ def evaluate_run(
 ) -> None:
     """Test a run on images in class folders and print its accuracy."""
     run = _open(folder, device, trust, weights)
+    limit = limit_of(folder, run.calibration, unknown_below, refuse_wrong)
     with bar(quiet) as progress:
         tested, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
         if not quiet:
@@ -56,16 +67,24 @@ def evaluate_run(
         for note in notes:
             say(f"note: {note}")
         say_left_out(left_out)
-        accuracy = evaluate_model(run, tested, workers, progress).as_json()
+        logits = logits_of(run, tested, workers, progress)
+    accuracy = evaluate(logits, torch.tensor(tested.labels), tested.classes).as_json()
+    rows = HeldOut(logits.numpy(), np.array(tested.labels))
+    accuracy["calibration"] = Effect.of(rows, run.calibration)._asdict()
+    refused = None if limit is None else Answers.of(rows, run.temperature).refuse(limit)
     if json:
         out = [path.as_json() for path in left_out]
-        print_json({"run": str(folder), "step": run.step, "accuracy": accuracy, "left_out": out, "notes": notes})
+        unknown = {} if refused is None else {"unknown": refusal_as_json(refused)}
+        result = {"run": str(folder), "step": run.step, "accuracy": accuracy, **unknown}
+        print_json({**result, "left_out": out, "notes": notes})
         return
     print_accuracy(accuracy)
     low, high = accuracy["interval95"]
     print_text(
         f"accuracy {percent(accuracy['micro'])} % ({percent(low)} to {percent(high)}) on {accuracy['rows']} images"
     )
+    if refused is not None:
+        print_text(refusal_in_words(refused))
 
 
 def predict_run(
@@ -74,6 +93,8 @@ def predict_run(
     *,
     out: Path | None,
     top: int,
+    unknown_below: float | None = None,
+    refuse_wrong: float | None = None,
     device: str,
     workers: int | None,
     quiet: bool,
@@ -88,21 +109,29 @@ def predict_run(
         require_writable(out)
     unreadable: list[LeftOut] = []
     if tables := [path for path in paths if path.suffix.lower() == ".npz"]:
-        predictions = _label_tables(folder, tables, paths, top)
+        limit = limit_of(folder, None, unknown_below, refuse_wrong)
+        predictions, classes = _label_tables(folder, tables, paths, top)
     else:
         files = find_images(paths)
         run = _open(folder, device, trust, weights)
+        classes, limit = run.classes, limit_of(folder, run.calibration, unknown_below, refuse_wrong)
+        if limit is not None:
+            refuse([], limit, classes)  # before images are read
         with bar(quiet) as progress:
             predictions, unreadable = classify(run, files, top, workers, progress)
         say_left_out(unreadable)
         if not predictions:
             raise ValueError(f"none of the {len(files)} files can be read")
+    if limit is not None:
+        predictions = refuse(predictions, limit, classes)
+    unknown = sum(bool(prediction.refused) for prediction in predictions)
     if out is not None:
         write_output(out, predictions_csv(predictions, top).encode())
     result: dict[str, Any] = {
         "run": str(folder),
         "out": None if out is None else str(out),
         "labelled": len(predictions),
+        **({} if limit is None else {"unknown": {"below": limit, "images": unknown}}),
         "unreadable": [path.as_json() for path in unreadable],
     }
     if json:
@@ -112,11 +141,14 @@ def predict_run(
         sys.stdout.write(for_output(predictions_csv(predictions, top)))
     else:
         what = "rows" if tables else "images"
-        print_text(f"{len(predictions)} {what} labelled in {out}, {len(unreadable)} could not be read")
+        refused = "" if limit is None else f", {unknown} of them {UNKNOWN}"
+        print_text(f"{len(predictions)} {what} labelled in {out}{refused}, {len(unreadable)} could not be read")
 
 
-def _label_tables(folder: Path, tables: list[Path], paths: Sequence[Path], top: int) -> list[Prediction]:
-    """Label the rows of feature files, which need a head and no images."""
+def _label_tables(
+    folder: Path, tables: list[Path], paths: Sequence[Path], top: int
+) -> tuple[list[Prediction], tuple[str, ...]]:
+    """Label the rows of feature files, which need a head and no images; return the classes, too."""
     if len(tables) < len(paths):
         raise ValueError("feature files (.npz) and images cannot be labelled together: call predict for each")
     if not is_head(folder):
@@ -124,16 +156,17 @@ def _label_tables(folder: Path, tables: list[Path], paths: Sequence[Path], top: 
             f"{tables[0]} holds features, which a head made by `sohot fit-features` labels; {folder} is none: "
             "give it images"
         )
-    from ..runs.stored_head import label_files  # what only a head needs takes a moment to import
+    from ..runs.stored_head import label_files, read_head  # what only a head needs takes a moment to import
 
-    return label_files(folder, tables, top)
+    return label_files(folder, tables, top), read_head(folder).classes
 
 
 def _as_json(prediction: Prediction) -> dict[str, Any]:
     likeliest = zip(prediction.labels, prediction.probabilities, strict=True)
     top = [{"label": label, "probability": share} for label, share in likeliest]
     truth = {} if prediction.truth is None else {"truth": prediction.truth}
-    return {"file": printable(prediction.file), **truth, **top[0], "top": top}
+    answer = {} if prediction.refused is None else {"label": prediction.answer, "guess": prediction.labels[0]}
+    return {"file": printable(prediction.file), **truth, **top[0], **answer, "top": top}
 
 
 def export_file(folder: Path, file: Path, *, json: bool, trust: bool = False, weights: Path | None = None) -> None:
@@ -151,6 +184,7 @@ def export_file(folder: Path, file: Path, *, json: bool, trust: bool = False, we
     tell(
         f"{file}: {weight}images of {size}, {len(result['classes'])} classes; "
         f"onnxruntime agrees to {result['largest_difference']:.1e}"
+        + (f"; logits are divided by the temperature {run.temperature:.3g}" if run.calibration is not None else "")
     )
 
 

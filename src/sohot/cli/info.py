@@ -7,22 +7,24 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..runs.auto import choice_in_words
+from ..runs.calibration_file import read_calibration
 from ..runs.description import describe_run, head_in_words, is_head, values_of
+from ..selection.calibration import Calibration
 from .console import Console
 from .output import percent, print_json
 
 
 def show_info(folder: Path, *, json: bool) -> None:
     """Print the description of a run."""
-    described = _describe(folder)
+    described, calibration = _describe(folder), read_calibration(folder)
     if json:
-        print_json(described)
+        print_json({**described, "calibration": None if calibration is None else calibration.as_json()})
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     with values_of(folder):
-        for name, text in _lines(described):
+        for name, text in _lines(described, calibration):
             table.add_row(name, escape(text))
     Console().print(table)
     if described["command"]:
@@ -37,7 +39,7 @@ def _describe(folder: Path) -> dict[str, Any]:
     return describe_head(folder)
 
 
-def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
+def _lines(described: dict[str, Any], calibration: Calibration | None) -> list[tuple[str, str]]:
     lines = [("run", described["run"]), ("state", described["state"]), ("method", described["method"])]
     if described["selection"]:
         lines.append(("chosen", choice_in_words(described["selection"])))
@@ -58,6 +60,7 @@ def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
                 f"mean of classes {percent(accuracy['macro'])} %",
             )
         )
+    lines.append(("probabilities", "not calibrated" if calibration is None else calibration.sentence()))
     if described.get("head"):
         lines.append(("frozen features", head_in_words(described["head"])))
     lines += [("network", _pairs(described["network"])), ("settings", _pairs(described["settings"]))]

@@ -48,6 +48,38 @@ HeadWeights = Annotated[
     ),
 ]
 
+
+def _check_share(name: str) -> Callable[[float | None], float | None]:
+    def check(value: float | None) -> float | None:
+        if value is not None and not 0 < value <= 1:
+            raise ValueError(f"{name} must lie above 0 and be at most 1, got {value:g}")
+        return value
+
+    return check
+
+
+UnknownBelow = Annotated[
+    float | None,
+    typer.Option(
+        "--unknown-below",
+        metavar="P",
+        callback=_check_share("--unknown-below"),
+        help="Refuse answers with a probability below P.",
+        show_default=False,
+    ),
+]
+
+RefuseWrong = Annotated[
+    float | None,
+    typer.Option(
+        "--refuse-wrong",
+        metavar="SHARE",
+        callback=_check_share("--refuse-wrong"),
+        help="Choose P by the held-out target images of the run, so that it refuses this share of wrong answers.",
+        show_default=False,
+    ),
+]
+
 _READ = (int, float, bool, str, Path)
 
 

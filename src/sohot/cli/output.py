@@ -161,6 +161,10 @@ def print_accuracy(accuracy: dict[str, Any]) -> None:
     Console().print(table)
     for sentence in Evaluation.from_json(accuracy).mistakes():
         print_text(sentence)
+    if calibration := accuracy.get("calibration"):
+        from ..selection.calibration import Effect
+
+        print_text(Effect(**calibration).sentence())
 
 
 def show_scores(choice: Choice) -> None:

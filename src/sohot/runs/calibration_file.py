@@ -1,12 +1,14 @@
 """The calibration of a run, in its folder: the temperature, and the held-out answers that it was fitted to."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._files import is_intact, sealed, write_json
 from .._reading import read_json
 from ..selection.calibration import Calibration
-from ..selection.held_out import HeldOut
+
+if TYPE_CHECKING:
+    from ..selection.held_out import HeldOut
 
 CALIBRATION = "calibration.json"
 """The file in a run's folder."""
@@ -14,7 +16,7 @@ CALIBRATION = "calibration.json"
 _FORMAT = 1
 
 
-def write_calibration(out: Path, held_out: HeldOut) -> Calibration:
+def write_calibration(out: Path, held_out: "HeldOut") -> Calibration:
     """Fit a temperature to the held-out target images of what a run keeps, and store it; without any, remove the file.
 
     Args:

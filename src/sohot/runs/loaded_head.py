@@ -53,6 +53,16 @@ class LoadedHead:
         return self.head.fit.settings.resolved_method().name
 
     @property
+    def calibration(self) -> None:
+        """What a head makes of features is used as it is."""
+        return None
+
+    @property
+    def temperature(self) -> float:
+        """What its logits are divided by."""
+        return 1.0
+
+    @property
     def step(self) -> int:
         """Steps of its training."""
         return self.head.fit.settings.steps

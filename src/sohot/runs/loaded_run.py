@@ -17,10 +17,12 @@ from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words
 from ..networks.inference import run_batches
 from ..networks.two_streams import TwoStreams
+from ..selection.calibration import Calibration
 from ..training.errors import CheckpointError
 from ..training.export import export_onnx
 from ..training.run_files import checkpoint_folders
 from ..training.run_folder import load_run
+from .calibration_file import read_calibration
 from .description import is_head, values_of
 from .run_model import rebuild_model
 from .trust import refuse_code
@@ -49,6 +51,14 @@ class LoadedModel(Protocol):
     def step(self) -> int:
         """Steps of its training."""
 
+    @property
+    def calibration(self) -> Calibration | None:
+        """The temperature by which its probabilities are calibrated; None without held-out images."""
+
+    @property
+    def temperature(self) -> float:
+        """What logits are divided by to become calibrated; 1 if nothing is known."""
+
     def caution(self) -> str | None:
         """Say what the user should know before using it; None if nothing."""
 
@@ -71,6 +81,7 @@ class LoadedRun:
         steps: Steps requested.
         description: Settings and network, from the checkpoint.
         views: It looks at the centre of each image only.
+        calibration: The temperature by which its probabilities are calibrated; None without held-out images.
     """
 
     folder: Path
@@ -80,6 +91,12 @@ class LoadedRun:
     steps: int
     description: dict[str, Any]
     views: int = 1
+    calibration: Calibration | None = None
+
+    @property
+    def temperature(self) -> float:
+        """What logits are divided by to become calibrated; 1 if nothing is known."""
+        return 1.0 if self.calibration is None else self.calibration.temperature
 
     @property
     def input(self) -> InputSpec:
@@ -136,7 +153,7 @@ def open_run(folder: Path, device: torch.device | None = None, *, trust: bool = 
             f"{checkpoint.folder} does not fit the network of its run: {' '.join(str(error).split())[:200]}"
         ) from None
     model.to(device or torch.device("cpu")).eval()
-    return LoadedRun(folder, model, classes, checkpoint.step, steps, description)
+    return LoadedRun(folder, model, classes, checkpoint.step, steps, description, calibration=read_calibration(folder))
 
 
 def open_model(
@@ -205,6 +222,7 @@ def metadata(run: LoadedModel) -> dict[str, str]:
         "preprocessing": json.dumps(steps, ensure_ascii=False),
         "producer": "sohot",
         "method": run.method,
+        "temperature": f"{run.temperature:g}",
     }
 
 
@@ -212,11 +230,12 @@ def export_run(run: LoadedModel, file: Path) -> dict[str, Any]:
     """Write a run or a head as ONNX and compare it with PyTorch.
 
     Returns:
-        The file, its size (None for a pipe or a device), the largest difference, the classes, the size of the images.
+        The file, its size (None for a pipe or a device), the largest difference, the size of the images, the classes,
+        and the temperature that its logits are divided by.
     """
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         raise ModuleNotFoundError(f"export needs {', '.join(missing)}: pip install 'sohot[onnx]'")
-    difference = export_onnx(run.module(), run.input, file, metadata=metadata(run))
+    difference = export_onnx(run.module(), run.input, file, metadata=metadata(run), temperature=run.temperature)
     spec = run.input
     return {
         "onnx": str(file),
@@ -224,4 +243,5 @@ def export_run(run: LoadedModel, file: Path) -> dict[str, Any]:
         "largest_difference": difference,
         "input": [spec.channels, spec.size, spec.size],
         "classes": list(run.classes),
+        "temperature": run.temperature,
     }

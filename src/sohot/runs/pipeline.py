@@ -8,11 +8,14 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+import numpy as np
+
 from .._device import choose_device, use_threads
 from .._files import holding_folder, is_leftover, remove_leftovers, write_json, write_toml
 from ..data.labelled import Progress
 from ..methods.settings import FitSettings
 from ..networks.two_streams import TwoStreams
+from ..selection.calibration import Calibration, Effect
 from ..selection.choice import Choice
 from ..selection.held_out import HeldOut
 from ..training.errors import ChangedRun
@@ -20,7 +23,7 @@ from ..training.fabric import make_fabric
 from ..training.ranks import Ranks
 from ..training.run_folder import require_same
 from .auto import SELECTION, candidates_of, head_of, is_auto, read_held_out, recall_choice
-from .calibration_file import write_calibration
+from .calibration_file import CALIBRATION, read_calibration, write_calibration
 from .config import BETTER, LAYERS, RunConfig
 from .description import CONFIG, DESCRIPTION, REPORT, make_report
 from .frozen_head import has_frozen_head, is_solved
@@ -39,7 +42,7 @@ PREDICTIONS = "predictions.csv"
 """What the run says about each test image."""
 
 OWN = {
-    *(CONFIG, REPORT, DESCRIPTION, SELECTION, SPLIT, PREDICTIONS, OUTPUTS),
+    *(CONFIG, REPORT, DESCRIPTION, SELECTION, SPLIT, PREDICTIONS, OUTPUTS, CALIBRATION),
     *("cache", "checkpoints", "log.csv", "tensorboard", ".lock"),
 }
 
@@ -132,10 +135,11 @@ def _fit_in(
     held_out = _held_out_of_kept(out, trained, selection)
     if held_out is not None:
         write_calibration(out, held_out)
-    accuracy = None if trained.evaluation is None else trained.evaluation.as_json()
+    calibration = read_calibration(out)
+    accuracy = _accuracy(data, trained, calibration)
     seconds = time.perf_counter() - began
     report = make_report(config, data, trained, accuracy, seconds, selection)
-    _write_outputs(out, data, trained)
+    _write_outputs(out, data, trained, 1.0 if calibration is None else calibration.temperature)
     write_json(out / REPORT, report)
     rmtree(cache_folder(config), ignore_errors=True)  # useless once the run is done
     return report
@@ -148,13 +152,24 @@ def _held_out_of_kept(out: Path, trained: TrainedModel, selection: Mapping[str, 
     return None if selection is None else read_held_out(out)
 
 
-def _write_outputs(out: Path, data: RunData, trained: TrainedModel) -> None:
+def _accuracy(data: RunData, trained: TrainedModel, calibration: Calibration | None) -> dict[str, Any] | None:
+    """Return the accuracy on the test images, and how honest the probabilities are, as JSON values."""
+    if trained.evaluation is None:
+        return None
+    accuracy = trained.evaluation.as_json()
+    if data.test is not None and trained.outputs is not None and trained.outputs.logits is not None:
+        rows = HeldOut(trained.outputs.logits.numpy(), np.array(data.test.labels))
+        accuracy["calibration"] = Effect.of(rows, calibration)._asdict()
+    return accuracy
+
+
+def _write_outputs(out: Path, data: RunData, trained: TrainedModel, temperature: float) -> None:
     """Store what the model makes of its images, so that nobody has to show them to it again."""
     if trained.outputs is None:
         return
     write_outputs(out, trained.outputs)
     if data.test is not None and trained.outputs.logits is not None:
-        write_predictions(out / PREDICTIONS, predictions_of(data.test, trained.outputs.logits), top=2)
+        write_predictions(out / PREDICTIONS, predictions_of(data.test, trained.outputs.logits, temperature), top=2)
 
 
 def _plan(config: RunConfig, given: Collection[str] | None, watcher: Watcher) -> tuple[RunConfig, bool]:

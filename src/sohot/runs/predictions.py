@@ -24,16 +24,32 @@ from ..data.views import to_views
 from .loaded_run import LoadedModel
 
 BATCH = 32
+UNKNOWN = "unknown"
+"""What an image is called whose answer is refused."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The most likely classes of one image, with their probabilities, most likely first; its true class, if known."""
+    """The most likely classes of one image, with their probabilities, most likely first.
+
+    Attributes:
+        file: The image.
+        labels: The classes.
+        probabilities: Their probabilities.
+        truth: Its true class, if known.
+        refused: Whether the most likely class is too unlikely to be given as an answer; None if nothing is refused.
+    """
 
     file: Path
     labels: tuple[str, ...]
     probabilities: tuple[float, ...]
     truth: str | None = None
+    refused: bool | None = None
+
+    @property
+    def answer(self) -> str:
+        """The most likely class, or `UNKNOWN` if it is refused."""
+        return UNKNOWN if self.refused else self.labels[0]
 
 
 def find_images(paths: Sequence[Path]) -> list[Path]:
@@ -107,7 +123,7 @@ def classify(
 
     for logits in run.logits(batches()):
         labelled, done = waiting.popleft()
-        predictions += likeliest(labelled, logits, run.classes, top)
+        predictions += likeliest(labelled, logits, run.classes, top, run.temperature)
         if progress is not None:
             progress("labelling images", done, len(files))
     return predictions, unreadable
@@ -126,18 +142,42 @@ def check_top(top: int, classes: Sequence[str]) -> None:
         raise ValueError(f"--top must lie in 1 … {len(classes)}, the number of classes, got {top}")
 
 
-def likeliest(files: Iterable[Path], logits: Tensor, classes: Sequence[str], top: int) -> list[Prediction]:
-    """Return the predictions that logits stand for, the `top` most likely classes of each file."""
-    probabilities, places = logits.float().softmax(1).topk(top, dim=1)
+def likeliest(
+    files: Iterable[Path], logits: Tensor, classes: Sequence[str], top: int, temperature: float = 1.0
+) -> list[Prediction]:
+    """Return the predictions that logits, divided by a temperature, stand for: the `top` most likely classes."""
+    probabilities, places = (logits.float() / temperature).softmax(1).topk(top, dim=1)
     return [
         Prediction(file, tuple(classes[label] for label in row), tuple(values))
         for file, row, values in zip(files, places.tolist(), probabilities.tolist(), strict=True)
     ]
 
 
-def predictions_of(images: LabelledImages, logits: Tensor) -> list[Prediction]:
+def refuse(predictions: Sequence[Prediction], below: float, classes: Sequence[str]) -> list[Prediction]:
+    """Refuse the answers of a probability below a limit.
+
+    Args:
+        predictions: The predictions.
+        below: The limit.
+        classes: All classes, none of which may have the name that refused answers get.
+
+    Example:
+        >>> one = Prediction(Path("a.png"), ("mug",), (0.4,))
+        >>> [found.answer for limit in (0.3, 0.5) for found in refuse([one], limit, ["mug", "pen"])]
+        ['mug', 'unknown']
+    """
+    if UNKNOWN in classes:
+        raise ValueError(
+            f"a class of the run is named {UNKNOWN!r}, which refused answers would be called, too: "
+            "label without a limit, and refuse by the column `probability`"
+        )
+    return [replace(prediction, refused=prediction.probabilities[0] < below) for prediction in predictions]
+
+
+def predictions_of(images: LabelledImages, logits: Tensor, temperature: float = 1.0) -> list[Prediction]:
     """Return the two most likely classes of each test image, with its true class and its name below its folder."""
-    found = likeliest((Path(images.name(row)) for row in range(len(images))), logits, images.classes, top=2)
+    names = (Path(images.name(row)) for row in range(len(images)))
+    found = likeliest(names, logits, images.classes, 2, temperature)
     truths = (images.classes[label] for label in images.labels)
     return [replace(prediction, truth=truth) for prediction, truth in zip(found, truths, strict=True)]
 
@@ -145,22 +185,26 @@ def predictions_of(images: LabelledImages, logits: Tensor) -> list[Prediction]:
 def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
     r"""Write predictions as CSV: file, label, probability, and label_2, probability_2, … for the next ones.
 
-    If true classes are known, a column `truth` follows the file. Names with commas, quotes or line breaks are quoted.
-    So that spreadsheets do not evaluate names that look like formulas, such a file gets the prefix ./ and such a label
-    an apostrophe.
+    If true classes are known, a column `truth` follows the file. If answers may be refused, `label` is `unknown` for
+    those that are, and a column `guess` holds the most likely class, to which `probability` belongs.
+
+    Names with commas, quotes or line breaks are quoted. So that spreadsheets do not evaluate names that look like
+    formulas, such a file gets the prefix ./ and such a label an apostrophe.
 
     >>> print(predictions_csv([Prediction(Path("=a,b.png"), ("mug",), (0.75,))]), end="")
     file,label,probability
     "./=a,b.png",mug,0.750000
     """
     known = any(prediction.truth is not None for prediction in predictions)
+    refusing = any(prediction.refused is not None for prediction in predictions)
     more = [name for rank in range(2, top + 1) for name in (f"label_{rank}", f"probability_{rank}")]
-    rows = [["file", *(["truth"] if known else []), "label", "probability", *more]]
+    first = ["label", "guess", "probability"] if refusing else ["label", "probability"]
+    rows = [["file", *(["truth"] if known else []), *first, *more]]
     for prediction in predictions:
         pairs = zip(prediction.labels, prediction.probabilities, strict=True)
         cells = [cell for label, share in pairs for cell in (label, f"{share:.6f}")]
-        truth = [prediction.truth or ""] if known else []
-        rows.append([harmless_cell(printable(prediction.file), "./"), *truth, *cells])
+        before = [*([prediction.truth or ""] if known else []), *([prediction.answer] if refusing else [])]
+        rows.append([harmless_cell(printable(prediction.file), "./"), *before, *cells])
     return to_csv(rows)
 
 
@@ -183,9 +227,12 @@ def read_predictions(file: Path) -> list[Prediction]:
 
 def _prediction(row: dict[str, str]) -> Prediction:
     ranks = ["", *(name.removeprefix("label") for name in row if name.startswith("label_"))]
-    labels = tuple(_as_named(row[f"label{rank}"]) for rank in ranks)
+    labels = [_as_named(row[f"label{rank}"]) for rank in ranks]
     probabilities = tuple(float(row[f"probability{rank}"]) for rank in ranks)
-    return Prediction(Path(row["file"]), labels, probabilities, _as_named(row["truth"]) if "truth" in row else None)
+    refused = labels[0] == UNKNOWN if "guess" in row else None
+    labels[0] = _as_named(row.get("guess", row["label"]))
+    truth = _as_named(row["truth"]) if "truth" in row else None
+    return Prediction(Path(row["file"]), tuple(labels), probabilities, truth, refused)
 
 
 def _as_named(cell: str) -> str:

@@ -214,10 +214,16 @@ def evaluate_model(
     model: LoadedModel, images: LabelledImages, workers: int | None = None, progress: Progress | None = None
 ) -> Evaluation:
     """Classify images with a run or a head from its folder and compare with the truth; see `evaluate_on`."""
+    return evaluate(logits_of(model, images, workers, progress), torch.tensor(images.labels), images.classes)
+
+
+def logits_of(
+    model: LoadedModel, images: LabelledImages, workers: int | None = None, progress: Progress | None = None
+) -> Tensor:
+    """Classify images with a run or a head from its folder, as `target_logits` does with a model that was trained."""
     size = max(IMAGE_BATCH // model.views, 1)
     batches = iter_batches(images, model.input, size, workers, views=model.views)
-    logits = _collect(model.logits(batches), len(images), progress)
-    return evaluate(logits, torch.tensor(images.labels), images.classes)
+    return _collect(model.logits(batches), len(images), progress)
 
 
 def _collect(batches: Iterable[Tensor], images: int, progress: Progress | None) -> Tensor:

@@ -2,13 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import softmax  # type: ignore[import-untyped]
 
-from .held_out import HeldOut
+if TYPE_CHECKING:
+    from .held_out import HeldOut
 
 Shares = npt.NDArray[np.float64]
 
@@ -56,15 +56,19 @@ class Refusal(NamedTuple):
     right_refused: int
 
     @property
+    def answered(self) -> int:
+        """Number of answers that are given."""
+        return self.wrong + self.right - self.wrong_refused - self.right_refused
+
+    @property
     def coverage(self) -> float:
         """Share of all answers that is given."""
-        return 1 - (self.wrong_refused + self.right_refused) / (self.wrong + self.right)
+        return self.answered / (self.wrong + self.right)
 
     @property
     def accuracy(self) -> float | None:
         """Share of the given answers that is right; None if none is given."""
-        given = self.wrong - self.wrong_refused + self.right - self.right_refused
-        return (self.right - self.right_refused) / given if given else None
+        return (self.right - self.right_refused) / self.answered if self.answered else None
 
     @property
     def share(self) -> float | None:
@@ -89,6 +93,7 @@ class Answers:
         right: Whether it is the true class, shape (rows,).
 
     Example:
+        >>> from sohot.selection.held_out import HeldOut
         >>> answers = Answers.of(HeldOut([[2.0, 0.0], [1.0, 0.0]], [0, 1]))
         >>> answers.confidence.round(2), answers.right
         (array([0.88, 0.73]), array([ True, False]))
@@ -111,12 +116,15 @@ class Answers:
         return len(self.right)
 
     @classmethod
-    def of(cls, rows: HeldOut, temperature: float = 1.0) -> "Answers":
+    def of(cls, rows: "HeldOut", temperature: float = 1.0) -> "Answers":
         """Answer labelled rows by softmax(logits / temperature)."""
+        from scipy.special import softmax  # type: ignore[import-untyped]  # not needed to read answers from a file
+
         if not len(rows):
             return cls(np.zeros(0), np.zeros(0, np.bool_))
         shares: Shares = softmax(rows.logits / temperature, axis=1)
-        return cls(shares.max(1).clip(0, 1), rows.logits.argmax(1) == rows.labels)
+        sure = np.nan_to_num(shares.max(1), nan=1.0)  # an infinite logit
+        return cls(sure.clip(0, 1), rows.logits.argmax(1) == rows.labels)
 
     def reliability(self) -> list[Bin]:
         """Group the answers by confidence, the least confident first.
@@ -145,6 +153,15 @@ class Answers:
         if not len(self):
             raise ValueError("there are no answers to judge")
         return sum(part.rows * abs(part.confidence - part.right) for part in self.reliability()) / len(self)
+
+    def chance_error(self, draws: int = 100) -> float:
+        """Return the calibration error to expect if each answer were right with exactly its confidence.
+
+        It is not 0 but falls with the number of answers: bins of a few are never right in the expected share.
+        """
+        random = np.random.default_rng(0)
+        lucky = (Answers(self.confidence, random.random(len(self)) < self.confidence) for _ in range(draws))
+        return sum(one.calibration_error() for one in lucky) / draws
 
     def risk_coverage(self) -> RiskCoverage:
         """Return the risk among the most confident answers; equally confident ones are given together.

@@ -7,22 +7,27 @@ neural networks, 2017). A handful of labels tell the temperature only roughly, s
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar  # type: ignore[import-untyped]
 
 from .answers import Answers
-from .held_out import HeldOut
+
+if TYPE_CHECKING:  # it imports scipy, which those who only read a calibration do without
+    from .held_out import HeldOut
 
 LOWEST, HIGHEST = 0.05, 20.0
 """Range of temperatures."""
 WIDTH = 0.3
-"""Standard deviation of the Gaussian prior of log T, whose mean is 0."""
+"""Standard deviation of the Gaussian prior of log T, whose mean is 0. It weighs as much as about 20 uncertain rows.
+
+From 20 to 30 rows alone, log T comes out wrong by 0.2 to 0.35 in handwritten digits and photographs of PACS. A
+classifier that was well calibrated is then worse off; this width costs it little, and leaves a classifier that is sure
+of too much most of what it can gain."""
 _STEPS = 60
 
 
-def fit_temperature(rows: HeldOut, width: float = WIDTH) -> float:
+def fit_temperature(rows: "HeldOut", width: float = WIDTH) -> float:
     """Find the temperature T that minimises −Σ log softmax(logits / T)[label] + (log T)² / (2 · width²).
 
     Args:
@@ -33,9 +38,12 @@ def fit_temperature(rows: HeldOut, width: float = WIDTH) -> float:
         ValueError: A logit is not finite.
 
     Example:
+        >>> from sohot.selection.held_out import HeldOut
         >>> fit_temperature(HeldOut([[4.0, 0.0]] * 4, [0, 0, 0, 1]), width=math.inf)  # 3 of 4: log 3 would be right
         3.64...
     """
+    from scipy.optimize import minimize_scalar  # type: ignore[import-untyped]  # takes a moment to import
+
     if not len(rows):
         return 1.0
     if not np.isfinite(rows.logits).all():
@@ -61,10 +69,45 @@ class Quality:
     calibration_error: float
 
     @classmethod
-    def of(cls, rows: HeldOut, temperature: float = 1.0) -> "Quality":
+    def of(cls, rows: "HeldOut", temperature: float = 1.0) -> "Quality":
         """Judge softmax(logits / temperature)."""
         likelihood = float(rows.log_likelihoods(temperature).mean())
         return cls(likelihood, Answers.of(rows, temperature).calibration_error())
+
+
+class Effect(NamedTuple):
+    """What a calibration does to rows that it was not fitted to, such as test images.
+
+    Attributes:
+        temperature: What their logits are divided by.
+        held_out: Number of held-out rows that it was fitted to; with 0, nothing is calibrated.
+        ece_before: Expected calibration error of the probabilities without it.
+        ece_after: The same with it.
+    """
+
+    temperature: float
+    held_out: int
+    ece_before: float
+    ece_after: float
+
+    @classmethod
+    def of(cls, rows: "HeldOut", calibration: "Calibration | None") -> "Effect":
+        """Measure it on labelled rows."""
+        temperature = 1.0 if calibration is None else calibration.temperature
+        errors = (Answers.of(rows, at).calibration_error() for at in (1.0, temperature))
+        return cls(temperature, 0 if calibration is None else calibration.rows, *errors)
+
+    def sentence(self) -> str:
+        """Say it in words.
+
+        >>> Effect(1.5, 54, 0.123, 0.0456).sentence()
+        'expected calibration error 4.6 %, 12.3 % before calibration by 54 held-out images (temperature 1.50)'
+        """
+        told = f"expected calibration error {100 * self.ece_after:.1f} %"
+        if not self.held_out:
+            return f"{told}; there are no held-out images to calibrate by"
+        before = f"{100 * self.ece_before:.1f} % before calibration by {self.held_out} held-out images"
+        return f"{told}, {before} (temperature {self.temperature:.2f})"
 
 
 @dataclass(frozen=True)
@@ -78,6 +121,7 @@ class Calibration:
         after: The same with it.
 
     Example:
+        >>> from sohot.selection.held_out import HeldOut
         >>> found = Calibration.of(HeldOut([[4.0, 0.0]] * 20, [0] * 15 + [1] * 5))
         >>> 1 < found.temperature < 4, found.rows, found.after.log_likelihood > found.before.log_likelihood
         (True, 20, True)
@@ -94,11 +138,20 @@ class Calibration:
         return len(self.answers)
 
     @classmethod
-    def of(cls, rows: HeldOut) -> "Calibration":
+    def of(cls, rows: "HeldOut") -> "Calibration":
         """Fit a temperature to held-out rows."""
         temperature = fit_temperature(rows)
         qualities = [Quality.of(rows, at) if len(rows) else None for at in (1.0, temperature)]
         return cls(temperature, Answers.of(rows, temperature), *qualities)
+
+    def sentence(self) -> str:
+        """Say in words what they are calibrated by.
+
+        >>> Calibration(1.5, Answers([0.9, 0.8, 0.7], [True, True, False]), None, None).sentence()
+        'calibrated by 3 held-out target images, 2 of them right (temperature 1.50)'
+        """
+        right = f"{self.rows} held-out target images, {int(self.answers.right.sum())} of them right"
+        return f"calibrated by {right} (temperature {self.temperature:.2f})"
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as plain numbers, lists and dicts."""

@@ -31,8 +31,26 @@ class ImageSize(Protocol):
         """Channels of the image."""
 
 
+class Tempered(nn.Module):
+    """A classifier whose logits are divided by a temperature, so that their softmax is calibrated."""
+
+    def __init__(self, module: nn.Module, temperature: float) -> None:
+        super().__init__()
+        self.module, self.temperature = module, temperature
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images to logits."""
+        logits: Tensor = self.module(images) / self.temperature
+        return logits
+
+
 def export_onnx(
-    module: nn.Module, spec: ImageSize, file: str | Path, *, metadata: Mapping[str, str] | None = None
+    module: nn.Module,
+    spec: ImageSize,
+    file: str | Path,
+    *,
+    metadata: Mapping[str, str] | None = None,
+    temperature: float = 1.0,
 ) -> float:
     """Write a model as one ONNX file that takes batches of any size.
 
@@ -44,6 +62,7 @@ def export_onnx(
         spec: Size and channels of its images.
         file: The file to write.
         metadata: Text to store in the file, such as the names of the classes.
+        temperature: What to divide the logits by, so that softmax makes calibrated probabilities of them.
 
     Returns:
         The largest difference seen.
@@ -54,6 +73,8 @@ def export_onnx(
     if file.is_dir():
         raise ValueError(f"file {file} is a folder")
     module = copy.deepcopy(module).cpu().float().eval()
+    if temperature != 1:
+        module = Tempered(module, temperature).eval()
     shape = (spec.channels, spec.size, spec.size)
     content = _to_onnx(module, shape, metadata or {})
     difference = max(_difference(module, shape, content, rows) for rows in _BATCHES)

@@ -200,7 +200,9 @@ def report(
     figures: Annotated[
         Path | None,
         typer.Option(
-            "--figures", help="Folder for a run's figures (confusion, features) as PNG and SVG.", show_default=False
+            "--figures",
+            help="Folder for a run's figures (confusion, confidence, features) as PNG and SVG.",
+            show_default=False,
         ),
     ] = None,
     threads: Threads = None,

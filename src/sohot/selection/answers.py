@@ -37,6 +37,10 @@ class RiskCoverage(NamedTuple):
         """Mean risk over all coverages: 0 if nothing is wrong, small if wrong answers are the least confident."""
         return float(self.risk @ np.diff(self.coverage, prepend=0.0))
 
+    def at(self, share: float) -> float:
+        """Return the risk if at least this share is answered, and no more than equal confidences require."""
+        return float(self.risk[np.searchsorted(self.coverage, share - 1e-9)])
+
 
 class Refusal(NamedTuple):
     """What is refused if answers of a confidence below a limit are.

@@ -46,7 +46,8 @@ def write_report(
         out: The file to write; None for report.html in that folder.
         images: How many sample images of a run to show; 0 to read no images.
         figures: For a run: a folder for its figures as PNG and SVG files, created if missing: the confusion
-            matrix, and the features of both domains before and after training (points and ellipses of classes).
+            matrix, how far its confidence can be trusted, and the features of both domains before and after training
+            (points and ellipses of classes).
         progress: Called with the current task, the number of images done, and the total.
         trust: Import the Python file that a run names, if it was trained with a network of your own.
 

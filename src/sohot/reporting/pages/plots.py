@@ -64,6 +64,34 @@ def lines(
     }
 
 
+def against_diagonal(series: Mapping[str, Sequence[tuple[float, float, str, float]]], x: str, y: str) -> Figure:
+    """Draw per cent against per cent, with a line where both are equal: (x, y, hover text, size of the mark)."""
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": label(name),
+            "x": finite([one[0] for one in points]),
+            "y": finite([one[1] for one in points]),
+            "customdata": [label(one[2]) for one in points],
+            "line": {"color": colour(place), "width": 2, "dash": DASHES[place % len(DASHES)]},
+            "marker": {
+                "color": colour(place),
+                "symbol": MARKS[place % len(MARKS)],
+                "size": finite([one[3] for one in points]),
+                "opacity": 1,
+            },
+            "zorder": -place,  # the first series is the one to look at
+            "hovertemplate": "%{fullData.name}<br>%{customdata}<extra></extra>",
+        }
+        for place, (name, points) in enumerate(series.items())
+    ]
+    axis = {"range": [0, 103], "zeroline": False}  # a little more than 100, so that marks there are whole
+    equal = {"type": "line", "x0": 0, "x1": 100, "y0": 0, "y1": 100, "line": _across(0)["line"]}
+    axes = {"xaxis": {**axis, "title": {"text": label(x)}}, "yaxis": {**axis, "title": {"text": label(y)}}}
+    return {"data": data, "layout": {**axes, "shapes": [equal], "showlegend": len(data) > 1, "legend": ABOVE}}
+
+
 def weights(series: Mapping[str, Sequence[float | None]], names: Sequence[str], y: str) -> Figure:
     """Draw the values of every name as markers in one column, with a line at 1."""
     data = [

@@ -63,9 +63,19 @@ def load_images(folder: Path, description: dict[str, Any], progress: Progress | 
         ImagesGone: They have to be computed, but images are missing or changed.
         ValueError: A file of the run is damaged.
     """
+    stored = stored_images(folder)
+    return _compute(folder, description, progress, trust) if stored is None else stored
+
+
+def stored_images(folder: Path) -> RunImages | None:
+    """Read the images and outputs that a run stored; None if it did not. Neither the images nor its model are read.
+
+    Raises:
+        ValueError: A file of the run is damaged.
+    """
     outputs = read_outputs(folder)
     if outputs is None or not (folder / SPLIT).is_file():
-        return _compute(folder, description, progress, trust)
+        return None
     content = read_content(folder / SPLIT)
     try:
         check_seal(content)

@@ -13,6 +13,7 @@ from ...data.labelled import Progress
 from ...data.names import printable
 from ...methods.registry import method
 from ...runs.auto import choice_in_words
+from ...runs.calibration_file import read_calibration
 from ...runs.description import CONFIG, DESCRIPTION, describe_run, head_in_words, read_config
 from ...training.evaluation import Evaluation
 from ...training.logs import read_csv_log
@@ -22,6 +23,7 @@ from ..figures.classes import confusion_figure
 from . import plots
 from .blocks import Block, Fact, Listing, Page, Pairs, Plot, Points, Section, Side, Table, Words, number
 from .confusion import class_sections
+from .run_confidence import confidence_sections
 from .run_pictures import picture_sections
 from .words import accuracy_in_words, count, join, method_in_words, pairs_of, percent
 
@@ -47,10 +49,14 @@ def run_page(
     title = _title(found, options)
     if figures is not None and accuracy is not None:
         save_figure(confusion_figure(accuracy.confusion, list(accuracy.per_class)), figures, "confusion")
+    calibration = read_calibration(folder)
+    temperature = 1.0 if calibration is None else calibration.temperature
+    description = read_description(folder / DESCRIPTION)
     sections = [
         *([] if accuracy is None else class_sections(accuracy)),
+        *([] if accuracy is None else confidence_sections(folder, calibration, figures)),
         *_choice_sections(found["selection"]),
-        *picture_sections(folder, accuracy, read_description(folder / DESCRIPTION), images, progress, figures, trust),
+        *picture_sections(folder, accuracy, description, images, progress, figures, trust, temperature),
         *_curve_sections(read_csv_log(folder / "log.csv")),
         *_weight_sections(folder, found["classes"], _orders(found)),
         *_data_sections(found["data"], options),

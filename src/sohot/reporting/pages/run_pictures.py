@@ -77,6 +77,7 @@ def picture_sections(
     progress: Progress | None,
     figures: Path | None = None,
     trust: bool = False,
+    temperature: float = 1.0,
 ) -> list[Section]:
     """Show samples and features, or say why there are none.
 
@@ -88,6 +89,7 @@ def picture_sections(
         progress: Called with the progress.
         figures: Folder for figures of the features; None to write none.
         trust: Import the Python file that the run names as its network.
+        temperature: What logits are divided by, so that probabilities are calibrated.
     """
     if not images:
         return []
@@ -95,7 +97,7 @@ def picture_sections(
         run = load_images(folder, description, progress, trust)
         classes = next(iter(run.images.values())).classes
         points = choose_points(run, _interesting(accuracy, list(classes)))
-        sections = _sample_sections(run, images)
+        sections = _sample_sections(run, images, temperature)
         if len(points.classes) >= _FEWEST:
             sections.append(Section("Features", _clouds(points, len(classes))))
             if figures is not None:
@@ -107,13 +109,13 @@ def picture_sections(
     return sections
 
 
-def _sample_sections(run: RunImages, most: int) -> list[Section]:
+def _sample_sections(run: RunImages, most: int, temperature: float) -> list[Section]:
     if (images := run.images.get("test")) is None or run.outputs.logits is None:
         return []
     if missing := sum(not file.is_file() for file in images.files):
         told = f"{missing:,} of {count(len(images), 'test image')} can no longer be found. Samples are not shown."
         return [Section("Samples", [Words(told)])]
-    samples = answers(images, run.outputs.logits)
+    samples = answers(images, run.outputs.logits / temperature)
     wrong = sum(not one.right for one in samples)
     told = (
         f"Chosen at random from {count(len(samples), 'test image')}, of which the model classified {wrong:,} wrongly. "

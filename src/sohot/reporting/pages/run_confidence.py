@@ -1,0 +1,112 @@
+"""How far the confidence of a run can be trusted: reliability, and how many answers are wrong among the surest."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ...selection.answers import BINS, ROWS_PER_BIN, Answers, Bin, RiskCoverage
+from ...selection.calibration import Calibration
+from ...selection.held_out import HeldOut
+from ..figures.canvas import save_figure
+from ..figures.confidence import confidence_figure
+from . import plots
+from .blocks import Plot, Section, Side, Words
+from .run_images import stored_images
+from .words import count, join, percent
+
+TITLE = "Confidence"
+BEFORE, AFTER, AS_IS = "before calibration", "calibrated", "not calibrated"
+_MOST_POINTS = 400
+_SHARES = (0.5, 0.8, 0.9)
+
+
+def confidence_sections(folder: Path, calibration: Calibration | None, figures: Path | None = None) -> list[Section]:
+    """Show the confidence in the answers to the test images, before and after calibration; nothing if none is stored.
+
+    Args:
+        folder: The run's folder.
+        calibration: Its calibration; None if it has none.
+        figures: Folder for the figure; None to write none.
+    """
+    try:
+        stored = stored_images(folder)
+    except (OSError, ValueError) as error:
+        return [Section(TITLE, [Words(f"The confidence in the answers cannot be shown: {error}.")])]
+    if stored is None or stored.outputs.logits is None:
+        return []
+    tested = HeldOut(stored.outputs.logits.numpy(), np.array(stored.images["test"].labels))
+    stages = {AS_IS: Answers.of(tested)}
+    if calibration is not None:
+        stages = {AFTER: Answers.of(tested, calibration.temperature), BEFORE: stages[AS_IS]}
+    final = next(iter(stages.values()))
+    bins, curve = {name: answers.reliability() for name, answers in stages.items()}, final.risk_coverage()
+    if figures is not None:
+        save_figure(confidence_figure(bins, curve), figures, "confidence")
+    reliability = Plot(
+        plots.against_diagonal({name: _marks(of) for name, of in bins.items()}, "confidence, %", "answers right, %"),
+        "Reliability",
+        "The share of right answers against their confidence. On the dotted line both are equal; below it the model is "
+        "too sure of itself, above it too modest. Larger marks stand for more images.",
+    )
+    risk = Plot(_curve(curve), "Risk and coverage", f"{_risk_in_words(curve)}.")
+    return [Section(TITLE, [*map(Words, _in_words(stages, calibration)), Side([reliability, risk])])]
+
+
+def _marks(bins: Sequence[Bin]) -> list[tuple[float, float, str, float]]:
+    most = max(one.rows for one in bins)
+    return [
+        (
+            100 * one.confidence,
+            100 * one.right,
+            f"{count(one.rows, 'image')}, {percent(one.confidence)} sure, {percent(one.right)} right",
+            5 + 8 * (one.rows / most) ** 0.5,
+        )
+        for one in bins
+    ]
+
+
+def _curve(curve: RiskCoverage) -> plots.Figure:
+    places = np.unique(np.linspace(0, len(curve.risk) - 1, _MOST_POINTS).round().astype(int))
+    across, up = ([round(100 * value, 3) for value in values[places].tolist()] for values in curve)
+    drawn = plots.lines({"": (across, up)}, "surest answers given, %", "of them wrong, %")
+    drawn["layout"]["xaxis"]["range"] = [0, 103]
+    return drawn
+
+
+def _risk_in_words(curve: RiskCoverage) -> str:
+    risks = [f"{percent(curve.at(share))} of the surest {100 * share:.0f} %" for share in _SHARES]
+    whole = f"{percent(float(curve.risk[-1]))} of all"
+    mean = f"The mean over all shares, the area under the curve, is {percent(curve.area)}"
+    return f"Wrong are {join([*risks, whole])}. {mean}"
+
+
+def _in_words(stages: dict[str, Answers], calibration: Calibration | None) -> list[str]:
+    final = next(iter(stages.values()))
+    few = len(final) < BINS * ROWS_PER_BIN
+    how = f"bins of about {ROWS_PER_BIN} images" if few else f"{BINS} bins of equal width"
+    error = percent(final.calibration_error())
+    told = f"Of answers that are 80 % sure, 80 % should be right. On {count(len(final), 'test image')}, "
+    if calibration is None:
+        told += (
+            f"confidence and accuracy differ by {error} on average (expected calibration error, {how}). The run has no "
+            "held-out target images to calibrate its confidence by."
+        )
+    else:
+        before = percent(stages[BEFORE].calibration_error())
+        told += (
+            f"confidence and accuracy differed by {before} on average before calibration, and differ by {error} after "
+            f"it (expected calibration error, {how})."
+        )
+    chance = percent(final.chance_error())
+    caution = f"With {len(final):,} images, chance alone would give a perfectly calibrated model about {chance}."
+    return [told, caution] if calibration is None else [told, f"{caution} {_origin(calibration)}"]
+
+
+def _origin(calibration: Calibration) -> str:
+    right = int(calibration.answers.right.sum())
+    return (
+        f"The logits are divided by {calibration.temperature:.2f}, which changes no answer. This temperature is from "
+        f"{count(calibration.rows, 'labelled target image')}, held out in turn, {right:,} of which were classified "
+        "correctly; so few tell it only roughly, and no test image had a part in it."
+    )

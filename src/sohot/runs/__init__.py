@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .run_data import RunData as RunData
     from .run_data import gather as gather
     from .run_outputs import RunOutputs as RunOutputs
-    from .run_outputs import evaluate_model as evaluate_model
     from .run_outputs import evaluate_on as evaluate_on
+    from .run_outputs import logits_of as logits_of
     from .run_outputs import read_outputs as read_outputs
     from .stored_head import StoredHead as StoredHead
     from .stored_head import read_head as read_head

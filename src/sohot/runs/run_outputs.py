@@ -210,13 +210,6 @@ def target_logits(
     return predict_logits(model, outputs, batch_size=OUTPUT_BATCH, from_trunk=True)
 
 
-def evaluate_model(
-    model: LoadedModel, images: LabelledImages, workers: int | None = None, progress: Progress | None = None
-) -> Evaluation:
-    """Classify images with a run or a head from its folder and compare with the truth; see `evaluate_on`."""
-    return evaluate(logits_of(model, images, workers, progress), torch.tensor(images.labels), images.classes)
-
-
 def logits_of(
     model: LoadedModel, images: LabelledImages, workers: int | None = None, progress: Progress | None = None
 ) -> Tensor:

@@ -116,9 +116,9 @@ def predict(
 ) -> None:
     """Label images: file, label and probability; with --top also the next most likely classes.
 
-    Unreadable files are listed, skipped and counted. A head also labels the rows of feature files (.npz). With
-    --unknown-below or --refuse-wrong, images of which the run is not sure are labelled `unknown`; the column `guess`
-    keeps the most likely class.
+    Unreadable files are listed, skipped and counted. A head also labels the rows of feature files (.npz).
+
+    With --unknown-below or --refuse-wrong, unsure answers become `unknown`; the column `guess` keeps the class.
 
     For example:
 
@@ -160,8 +160,9 @@ def export(
 ) -> None:
     """Write the adapted model to one ONNX file and check it with onnxruntime.
 
-    The file takes batches of any size and holds the class names and the preprocessing. Its logits are divided by the
-    run's temperature, so that softmax makes calibrated probabilities of them.
+    The file takes batches of any size and holds the class names and the preprocessing.
+
+    Softmax makes calibrated probabilities of its logits, if the run is calibrated (see `sohot info`).
 
     For example:
 

@@ -74,7 +74,7 @@ def against_diagonal(series: Mapping[str, Sequence[tuple[float, float, str, floa
             "x": finite([one[0] for one in points]),
             "y": finite([one[1] for one in points]),
             "customdata": [label(one[2]) for one in points],
-            "line": {"color": colour(place), "width": 2, "dash": DASHES[place % len(DASHES)]},
+            "line": {"color": colour(place), "width": 1.2, "dash": DASHES[place % len(DASHES)]},
             "marker": {
                 "color": colour(place),
                 "symbol": MARKS[place % len(MARKS)],

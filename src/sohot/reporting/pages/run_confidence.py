@@ -60,7 +60,7 @@ def _marks(bins: Sequence[Bin]) -> list[tuple[float, float, str, float]]:
             100 * one.confidence,
             100 * one.right,
             f"{count(one.rows, 'image')}, {percent(one.confidence)} sure, {percent(one.right)} right",
-            5 + 8 * (one.rows / most) ** 0.5,
+            4 + 10 * (one.rows / most) ** 0.5,
         )
         for one in bins
     ]

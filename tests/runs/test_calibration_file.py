@@ -17,6 +17,8 @@ def test_what_is_written_is_what_is_read(tmp_path):
     assert read is not None
     assert read.as_json() == written.as_json()
     assert (read.rows, read.answers.right.sum()) == (9, 6)
+    stored = json.loads((tmp_path / CALIBRATION).read_text())
+    assert (stored["rows"], stored["rows_right"], stored["temperature"]) == (9, 6, read.temperature)
 
 
 def test_a_folder_without_the_file_has_none_and_nothing_held_out_leaves_none(tmp_path):

@@ -157,6 +157,8 @@ class Calibration:
         """Return everything as plain numbers, lists and dicts."""
         return {
             "temperature": self.temperature,
+            "rows": self.rows,
+            "rows_right": int(self.answers.right.sum()),
             "before": self.before and asdict(self.before),
             "after": self.after and asdict(self.after),
             "confidence": self.answers.confidence.tolist(),

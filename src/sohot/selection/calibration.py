@@ -105,7 +105,7 @@ class Effect(NamedTuple):
         """
         told = f"expected calibration error {100 * self.ece_after:.1f} %"
         if not self.held_out:
-            return f"{told}; there are no held-out images to calibrate by"
+            return told
         before = f"{100 * self.ece_before:.1f} % before calibration by {self.held_out} held-out images"
         return f"{told}, {before} (temperature {self.temperature:.2f})"
 

@@ -24,7 +24,7 @@ def show_info(folder: Path, *, json: bool) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     with values_of(folder):
-        for name, text in _lines(described, calibration):
+        for name, text in _lines(described, None if is_head(folder) else _probabilities(calibration)):
             table.add_row(name, escape(text))
     Console().print(table)
     if described["command"]:
@@ -39,7 +39,11 @@ def _describe(folder: Path) -> dict[str, Any]:
     return describe_head(folder)
 
 
-def _lines(described: dict[str, Any], calibration: Calibration | None) -> list[tuple[str, str]]:
+def _probabilities(calibration: Calibration | None) -> str:
+    return "not calibrated" if calibration is None else calibration.sentence()
+
+
+def _lines(described: dict[str, Any], probabilities: str | None) -> list[tuple[str, str]]:
     lines = [("run", described["run"]), ("state", described["state"]), ("method", described["method"])]
     if described["selection"]:
         lines.append(("chosen", choice_in_words(described["selection"])))
@@ -60,7 +64,8 @@ def _lines(described: dict[str, Any], calibration: Calibration | None) -> list[t
                 f"mean of classes {percent(accuracy['macro'])} %",
             )
         )
-    lines.append(("probabilities", "not calibrated" if calibration is None else calibration.sentence()))
+    if probabilities is not None:  # a head on features calibrates itself
+        lines.append(("probabilities", probabilities))
     if described.get("head"):
         lines.append(("frozen features", head_in_words(described["head"])))
     lines += [("network", _pairs(described["network"])), ("settings", _pairs(described["settings"]))]

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from ..runs.description import is_head
 from ..selection.answers import Refusal
 from ..selection.calibration import Calibration
 from .output import percent, say
@@ -25,7 +26,7 @@ def limit_of(
     if unknown_below is not None and refuse_wrong is not None:
         raise ValueError("--unknown-below and --refuse-wrong both say which answers to refuse: give one of them")
     if refuse_wrong is None:
-        if unknown_below is not None and calibration is None:
+        if unknown_below is not None and calibration is None and not is_head(folder):  # a head calibrates itself
             say("note: the run has no held-out target images, so its probabilities are not calibrated")
         return unknown_below
     advice = "give a limit with --unknown-below instead"

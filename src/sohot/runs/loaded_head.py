@@ -54,12 +54,12 @@ class LoadedHead:
 
     @property
     def calibration(self) -> None:
-        """What a head makes of features is used as it is."""
+        """A head keeps no held-out answers."""
         return None
 
     @property
     def temperature(self) -> float:
-        """What its logits are divided by."""
+        """Its logits are calibrated already."""
         return 1.0
 
     @property

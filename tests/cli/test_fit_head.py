@@ -142,3 +142,18 @@ def test_layers_start_from_it(head, sohot, tmp_path):
     assert report["head"] == json.loads((head[0] / "report.json").read_text())["head"]
     ours, theirs = (load_file(newest(run) / "model.safetensors") for run in (tmp_path / "run", head[0]))
     np.testing.assert_allclose(ours["heads.both.weight"], theirs["heads.both.weight"], atol=1e-4)
+
+
+def test_its_probabilities_are_calibrated_by_its_held_out_images(head, sohot):
+    run, domains, _ = head
+    effect = json.loads((run / "report.json").read_text())["accuracy"]["calibration"]
+    known = sohot("info", run, "--json").json["calibration"]
+    assert (effect["held_out"], known["rows"], effect["temperature"]) == (9, 9, known["temperature"])
+    assert effect["temperature"] != 1
+    logits = load_file(run / "test_outputs.safetensors")["logits"].astype(np.float64) / effect["temperature"]
+    shares = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    with (run / "predictions.csv").open() as file:
+        stored = [float(row["probability"]) for row in csv.DictReader(file)]
+    np.testing.assert_allclose(stored, shares.max(1), atol=1e-5)
+    again = sohot("evaluate", run, domains.test, "--json").json["accuracy"]["calibration"]
+    assert (again["temperature"], again["held_out"]) == (effect["temperature"], 9)

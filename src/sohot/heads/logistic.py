@@ -13,8 +13,9 @@ from torch import Tensor
 _HISTORY = 10
 _MOST_ROUNDS = 500
 _MOST_HALVINGS = 30
-_TOLERANCE = 1e-3  # of the gradient, as a share of λ but at most 1e-6: probabilities are then right to about 1e-4
+_TOLERANCE = 1e-5  # of the gradient, as a share of λ but at most 1e-8: probabilities are then right to about 1e-6
 _DESCENT = 1e-4  # share of the expected descent that a step must reach (Armijo)
+_ROUNDING = 1e-14  # of a loss: near the minimum it no longer shows a descent that the gradient still does
 _ABSENT = 10.0  # a class without rows lies this far below the others, where its unpenalised bias would fall for ever
 
 
@@ -61,12 +62,13 @@ class _Problem:
         self.truth = truth * row_weights.unsqueeze(2)
         self.present = self.truth.sum(1) > 0  # (F, C)
         self.absent = ~self.present.unsqueeze(1)
-        self.tolerance = (_TOLERANCE * decay).clamp(1e-9, 1e-6)
+        self.tolerance = (_TOLERANCE * decay).clamp(1e-10, 1e-8)
         # The curvature along a column while all classes are equally likely. Columns are principal axes, and these differ
         # much in length: in this unit L-BFGS needs a third of the rounds.
         squares = (rows.square() * row_weights.unsqueeze(2)).sum(1)
         squares = torch.cat([squares, row_weights.sum(1, keepdim=True)], 1)
-        curvature = squares * (1 / num_classes) * (1 - 1 / num_classes)
+        share = self.present.sum(1, keepdim=True).double().reciprocal()
+        curvature = squares * share * (1 - share)
         curvature[:, :-1] += 2 * decay.unsqueeze(1)
         self.inverse = curvature.clamp(min=1e-12).reciprocal().repeat_interleave(num_classes, 1)
 
@@ -109,7 +111,7 @@ def _minimise(problem: _Problem) -> Tensor:
         for _ in range(_MOST_HALVINGS):
             tried = flat + length.unsqueeze(1) * direction
             new_loss, new_gradient = problem(tried)
-            is_long = moving & ~(new_loss <= loss + _DESCENT * length * slope)
+            is_long = moving & ~(new_loss <= loss * (1 + _ROUNDING) + _DESCENT * length * slope)
             if not bool(is_long.any()):
                 break
             length = torch.where(is_long, length / 2, length)

@@ -1,5 +1,7 @@
 """A fit as a module of torch computes what the fit computes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -28,3 +30,11 @@ def test_the_module_equals_the_fit(
     np.testing.assert_allclose(shares, model.predict_proba(DATA.test), atol=1e-5)
     assert isinstance(module, torch.nn.Linear) == (hidden is None and norm_bound is None)
     assert not any(one.requires_grad for one in module.parameters())
+
+
+@pytest.mark.parametrize("hidden", [None, 5])
+def test_the_temperature_of_the_fit_is_in_the_module_once(hidden: int | None) -> None:
+    model = SoHoTClassifier(hidden=hidden, steps=5, calibrate=False, random_state=0)
+    plain = model.fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain).fit_
+    rows = torch.from_numpy(DATA.test).float()
+    torch.testing.assert_close(fold(replace(plain, temperature=2.5))(rows), fold(plain)(rows) / 2.5)

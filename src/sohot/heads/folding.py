@@ -55,7 +55,7 @@ class FoldedHead(nn.Module):
         if fit.shape.hidden is not None:
             self.hidden = _linear(values[f"{network}.hidden"], values[f"{network}.hidden_offset"])
         self.map = _linear(values[f"{network}.map"], values[f"{network}.offset"])
-        self.classifier = _linear(values[f"{head}.classifier"], values[f"{head}.bias"])
+        self.classifier = _linear(*(values[f"{head}.{name}"] / fit.temperature for name in ("classifier", "bias")))
         self.norm_bound = fit.settings.norm_bound
 
     def forward(self, features: Tensor) -> Tensor:

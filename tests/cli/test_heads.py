@@ -5,6 +5,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,11 @@ from command_line import Domains, Ended, make_domains, overriding
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from sohot import SoHoTClassifier
 from sohot.cli import main
 from sohot.data import load_batch, scan_folder
 from sohot.networks import create_backbone
-from sohot.runs import open_head, open_model, read_head
+from sohot.runs import open_head, open_model, read_head, read_predictions
 
 Sohot = Callable[..., Ended]
 QUICK = ("--backbone", "small-cnn", "--image-size", "16", "--device", "cpu", "--quiet")
@@ -81,12 +83,68 @@ def test_a_head_is_tested_described_and_refused_like_a_run(
     assert "small-cnn" in sohot("info", alone).out
 
 
+def test_the_temperature_of_a_head_divides_once_and_is_told(sohot: Sohot, made: tuple[Path, Domains]) -> None:
+    root, domains = made
+    head, temperature = root / "head", read_head(root / "head").fit.temperature
+    assert temperature != 1
+    assert sohot("info", head, "--json").json["calibration"] == {"temperature": temperature}
+    assert f"calibrated (temperature {temperature:.2f})" in sohot("info", head).out
+    model = SoHoTClassifier.load(head / "model.safetensors")
+    with np.load(root / "head-test.npz") as arrays:
+        expected = model.predict_proba(arrays["features"]).max(1)
+    shares = [float(row["probability"]) for row in rows_of(sohot("predict", head, domains.test).out)]
+    np.testing.assert_allclose(shares, expected, atol=1e-5)
+    effect = sohot("evaluate", head, domains.test, "--json").json["accuracy"]["calibration"]
+    assert (effect["temperature"], effect["held_out"]) == (temperature, None)
+    assert effect["ece_after"] == pytest.approx(1 - expected.mean(), abs=1e-5)  # one bin, all right
+    assert effect["ece_before"] != pytest.approx(effect["ece_after"], rel=1e-3)
+    assert f"before calibration (temperature {temperature:.2f})" in sohot("evaluate", head, domains.test).out
+
+
+def test_unsure_answers_of_a_head_are_refused(sohot: Sohot, made: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, domains = made
+    head, table = root / "head", root / "head-test.npz"
+    plain = rows_of(sohot("predict", head, table).out)
+    limit = sorted(float(row["probability"]) for row in plain)[5] - 1e-6
+    ended = sohot("predict", head, table, "--unknown-below", limit)
+    assert "not calibrated" not in ended.err
+    found = rows_of(ended.out)
+    assert list(found[0]) == ["file", "truth", "label", "guess", "probability"]
+    assert [row["guess"] for row in found] == [row["label"] for row in plain]
+    assert [row["truth"] for row in found] == [row["truth"] for row in plain]
+    assert [row["label"] for row in found].count("unknown") == 5
+    images = sohot("predict", head, domains.test, "--unknown-below", limit, "--json").json
+    assert [one["label"] for one in images["predictions"]] == [row["label"] for row in found]
+    tested = sohot("evaluate", head, domains.test, "--unknown-below", limit, "--json").json
+    assert tested["unknown"]["answered"] == 7
+    out = tmp_path / "labels.csv"
+    assert "12 rows labelled in" in sohot("predict", head, table, "--unknown-below", 1, "--out", out).out
+    assert [(one.truth, one.refused) for one in read_predictions(out)] == [(row["truth"], True) for row in plain]
+    for call in (("predict", head, table), ("predict", head, domains.test), ("evaluate", head, domains.test)):
+        ended = sohot(*call, "--refuse-wrong", 0.8)
+        assert (ended.code, ended.out) == (2, "")
+        assert "--refuse-wrong needs held-out target images" in ended.last
+        assert "--unknown-below" in ended.last
+
+
+def test_a_head_without_a_temperature_says_so(sohot: Sohot, made: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, domains = made
+    model = SoHoTClassifier.load(root / "head" / "model.safetensors")
+    model.fit_ = replace(model.fit_, temperature=1.0)
+    head = tmp_path / "raw.safetensors"
+    model.save(head, network=read_head(root / "head").network)
+    assert "not calibrated" in sohot("info", head).out
+    assert "its probabilities are not calibrated" in sohot("predict", head, domains.test, "--unknown-below", 0.5).err
+    assert sohot("evaluate", head, domains.test, "--json").json["accuracy"]["calibration"]["held_out"] == 0
+
+
 def test_the_exported_head_computes_what_the_head_does(sohot: Sohot, tmp_path: Path) -> None:
     domains = make_domains(tmp_path)
     head = make_head(tmp_path, domains, "--views", 2, training=("--hidden", 4, "--norm-bound", 3))
     file = tmp_path / "head.onnx"
     result = sohot("export", head, "--onnx", file, "--json").json
     assert result["largest_difference"] <= 1e-4
+    assert result["temperature"] == read_head(head).fit.temperature != 1
     images = scan_folder(domains.test).images
     loaded = open_model(head)
     assert loaded.views == 2

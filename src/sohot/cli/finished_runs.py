@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -34,6 +34,9 @@ from .output import (
 )
 from .unknown import limit_of, refusal_as_json, refusal_in_words
 
+if TYPE_CHECKING:
+    from ..runs.stored_head import StoredHead
+
 
 def _open(folder: Path, device: str, trust: bool, weights: Path | None) -> LoadedModel:
     with results_only():
@@ -59,7 +62,7 @@ def evaluate_run(
 ) -> None:
     """Test a run on images in class folders and print its accuracy."""
     run = _open(folder, device, trust, weights)
-    limit = limit_of(folder, run.calibration, unknown_below, refuse_wrong)
+    limit = limit_of(folder, run.calibration, unknown_below, refuse_wrong, run.folded_temperature)
     with bar(quiet) as progress:
         tested, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
         if not quiet:
@@ -70,7 +73,7 @@ def evaluate_run(
         logits = logits_of(run, tested, workers, progress)
     accuracy = evaluate(logits, torch.tensor(tested.labels), tested.classes).as_json()
     rows = HeldOut(logits.numpy(), np.array(tested.labels))
-    accuracy["calibration"] = Effect.of(rows, run.calibration)._asdict()
+    accuracy["calibration"] = Effect.of(rows, run.calibration, run.folded_temperature)._asdict()
     refused = None if limit is None else Answers.of(rows, run.temperature).refuse(limit)
     if json:
         out = [path.as_json() for path in left_out]
@@ -109,21 +112,22 @@ def predict_run(
         require_writable(out)
     unreadable: list[LeftOut] = []
     if tables := [path for path in paths if path.suffix.lower() == ".npz"]:
-        limit = limit_of(folder, None, unknown_below, refuse_wrong)
-        predictions, classes = _label_tables(folder, tables, paths, top)
+        from ..runs.stored_head import label_files  # what only a head needs takes a moment to import
+
+        head = _head_for(tables, folder, paths)
+        limit = limit_of(folder, None, unknown_below, refuse_wrong, head.fit.temperature)
+        predictions = refuse(label_files(head, tables, top), limit, head.classes)
     else:
         files = find_images(paths)
         run = _open(folder, device, trust, weights)
-        classes, limit = run.classes, limit_of(folder, run.calibration, unknown_below, refuse_wrong)
-        if limit is not None:
-            refuse([], limit, classes)  # before images are read
+        limit = limit_of(folder, run.calibration, unknown_below, refuse_wrong, run.folded_temperature)
+        refuse([], limit, run.classes)  # before images are read
         with bar(quiet) as progress:
             predictions, unreadable = classify(run, files, top, workers, progress)
         say_left_out(unreadable)
         if not predictions:
             raise ValueError(f"none of the {len(files)} files can be read")
-    if limit is not None:
-        predictions = refuse(predictions, limit, classes)
+        predictions = refuse(predictions, limit, run.classes)
     unknown = sum(bool(prediction.refused) for prediction in predictions)
     if out is not None:
         write_output(out, predictions_csv(predictions, top).encode())
@@ -145,10 +149,8 @@ def predict_run(
         print_text(f"{len(predictions)} {what} labelled in {out}{refused}, {len(unreadable)} could not be read")
 
 
-def _label_tables(
-    folder: Path, tables: list[Path], paths: Sequence[Path], top: int
-) -> tuple[list[Prediction], tuple[str, ...]]:
-    """Label the rows of feature files, which need a head and no images; return the classes, too."""
+def _head_for(tables: list[Path], folder: Path, paths: Sequence[Path]) -> "StoredHead":
+    """Read the head that labels the rows of feature files, which need no images."""
     if len(tables) < len(paths):
         raise ValueError("feature files (.npz) and images cannot be labelled together: call predict for each")
     if not is_head(folder):
@@ -156,9 +158,9 @@ def _label_tables(
             f"{tables[0]} holds features, which a head made by `sohot fit-features` labels; {folder} is none: "
             "give it images"
         )
-    from ..runs.stored_head import label_files, read_head  # what only a head needs takes a moment to import
+    from ..runs.stored_head import read_head  # takes a moment, too
 
-    return label_files(folder, tables, top), read_head(folder).classes
+    return read_head(folder)
 
 
 def _as_json(prediction: Prediction) -> dict[str, Any]:
@@ -180,11 +182,12 @@ def export_file(folder: Path, file: Path, *, json: bool, trust: bool = False, we
         return
     size = " x ".join(map(str, result["input"]))
     tell = say if file == STDOUT else print_text
+    temperature = run.temperature * run.folded_temperature
     weight = "" if result["bytes"] is None else f"{result['bytes'] / 1e6:.1f} MB, "
     tell(
         f"{file}: {weight}images of {size}, {len(result['classes'])} classes; "
         f"onnxruntime agrees to {result['largest_difference']:.1e}"
-        + (f"; logits are divided by the temperature {run.temperature:.3g}" if run.calibration is not None else "")
+        + ("" if temperature == 1 else f"; logits are divided by the temperature {temperature:.3g}")
     )
 
 

@@ -16,15 +16,15 @@ from .output import percent, print_json
 
 def show_info(folder: Path, *, json: bool) -> None:
     """Print the description of a run."""
-    described, calibration = _describe(folder), read_calibration(folder)
+    described = _describe(folder)
     if json:
-        print_json({**described, "calibration": None if calibration is None else calibration.as_json()})
+        print_json(described)
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     with values_of(folder):
-        for name, text in _lines(described, None if is_head(folder) else _probabilities(calibration)):
+        for name, text in _lines(described):
             table.add_row(name, escape(text))
     Console().print(table)
     if described["command"]:
@@ -33,17 +33,14 @@ def show_info(folder: Path, *, json: bool) -> None:
 
 def _describe(folder: Path) -> dict[str, Any]:
     if not is_head(folder):
-        return describe_run(folder)
+        calibration = read_calibration(folder)
+        return {**describe_run(folder), "calibration": None if calibration is None else calibration.as_json()}
     from ..runs.stored_head import describe_head  # what only a head needs takes a moment to import
 
     return describe_head(folder)
 
 
-def _probabilities(calibration: Calibration | None) -> str:
-    return "not calibrated" if calibration is None else calibration.sentence()
-
-
-def _lines(described: dict[str, Any], probabilities: str | None) -> list[tuple[str, str]]:
+def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("run", described["run"]), ("state", described["state"]), ("method", described["method"])]
     if described["selection"]:
         lines.append(("chosen", choice_in_words(described["selection"])))
@@ -64,8 +61,7 @@ def _lines(described: dict[str, Any], probabilities: str | None) -> list[tuple[s
                 f"mean of classes {percent(accuracy['macro'])} %",
             )
         )
-    if probabilities is not None:  # a head on features calibrates itself
-        lines.append(("probabilities", probabilities))
+    lines.append(("probabilities", _calibrated(described["calibration"])))
     if described.get("head"):
         lines.append(("frozen features", head_in_words(described["head"])))
     lines += [("network", _pairs(described["network"])), ("settings", _pairs(described["settings"]))]
@@ -74,6 +70,15 @@ def _lines(described: dict[str, Any], probabilities: str | None) -> list[tuple[s
     if described["command"]:
         lines.append(("repeat with", ""))
     return lines
+
+
+def _calibrated(calibration: dict[str, Any] | None) -> str:
+    """Say how probabilities are calibrated; a head knows the temperature alone."""
+    if calibration is None:
+        return "not calibrated"
+    if len(calibration) > 1:
+        return Calibration.from_json(calibration).sentence()
+    return f"calibrated (temperature {calibration['temperature']:.2f})"
 
 
 def _pairs(values: dict[str, Any]) -> str:

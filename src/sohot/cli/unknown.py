@@ -3,22 +3,26 @@
 from pathlib import Path
 from typing import Any
 
-from ..runs.description import is_head
 from ..selection.answers import Refusal
 from ..selection.calibration import Calibration
 from .output import percent, say
 
 
 def limit_of(
-    folder: Path, calibration: Calibration | None, unknown_below: float | None, refuse_wrong: float | None
+    folder: Path,
+    calibration: Calibration | None,
+    unknown_below: float | None,
+    refuse_wrong: float | None,
+    folded_temperature: float = 1.0,
 ) -> float | None:
     """Return the confidence below which answers are refused; None if none are. The user hears how it was chosen.
 
     Args:
-        folder: The run's folder.
-        calibration: Its calibration; None if it has none.
+        folder: The run's folder, or the head's.
+        calibration: Its calibration; None if it keeps none.
         unknown_below: The limit, if the user gives it.
         refuse_wrong: The share of wrong answers to refuse, if held-out images are to choose the limit.
+        folded_temperature: What its logits are divided by already; 1 if they are not calibrated.
 
     Raises:
         ValueError: Both are given, or held-out images cannot choose.
@@ -26,12 +30,12 @@ def limit_of(
     if unknown_below is not None and refuse_wrong is not None:
         raise ValueError("--unknown-below and --refuse-wrong both say which answers to refuse: give one of them")
     if refuse_wrong is None:
-        if unknown_below is not None and calibration is None and not is_head(folder):  # a head calibrates itself
-            say("note: the run has no held-out target images, so its probabilities are not calibrated")
+        if unknown_below is not None and calibration is None and folded_temperature == 1:
+            say(f"note: {folder} keeps no held-out target images, so its probabilities are not calibrated")
         return unknown_below
     advice = "give a limit with --unknown-below instead"
     if calibration is None:
-        raise ValueError(f"--refuse-wrong needs held-out target images, and {folder} has none: {advice}")
+        raise ValueError(f"--refuse-wrong needs held-out target images, and {folder} keeps none: {advice}")
     if calibration.answers.right.all():
         raise ValueError(
             f"--refuse-wrong needs wrong answers, and the {calibration.rows} held-out target images of "

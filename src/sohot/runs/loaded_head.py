@@ -11,6 +11,7 @@ from ..data.input_spec import InputSpec
 from ..heads.folding import fold
 from ..networks.backbone import Backbone
 from ..networks.inference import run_views
+from ..selection.calibration import Calibration
 from .feature_network import FeatureNetwork
 from .stored_head import StoredHead, read_head
 from .trust import refuse_code
@@ -53,8 +54,13 @@ class LoadedHead:
         return self.head.fit.settings.resolved_method().name
 
     @property
-    def calibration(self) -> None:
-        """A head keeps no held-out answers."""
+    def step(self) -> int:
+        """Steps of its training."""
+        return self.head.fit.settings.steps
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """None: a head keeps the temperature, but not the held-out answers that it was fitted to."""
         return None
 
     @property
@@ -63,9 +69,9 @@ class LoadedHead:
         return 1.0
 
     @property
-    def step(self) -> int:
-        """Steps of its training."""
-        return self.head.fit.settings.steps
+    def folded_temperature(self) -> float:
+        """The temperature of the head."""
+        return self.head.fit.temperature
 
     def caution(self) -> str | None:
         """Say nothing: a head is written when it is finished."""

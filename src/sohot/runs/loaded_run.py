@@ -53,11 +53,15 @@ class LoadedModel(Protocol):
 
     @property
     def calibration(self) -> Calibration | None:
-        """The temperature by which its probabilities are calibrated; None without held-out images."""
+        """The held-out answers that its probabilities are calibrated by; None if it keeps none."""
 
     @property
     def temperature(self) -> float:
-        """What logits are divided by to become calibrated; 1 if nothing is known."""
+        """What its logits are still to be divided by to become calibrated; 1 if nothing is known or left to do."""
+
+    @property
+    def folded_temperature(self) -> float:
+        """What its logits are divided by already; 1 if nothing is known."""
 
     def caution(self) -> str | None:
         """Say what the user should know before using it; None if nothing."""
@@ -95,8 +99,13 @@ class LoadedRun:
 
     @property
     def temperature(self) -> float:
-        """What logits are divided by to become calibrated; 1 if nothing is known."""
+        """The temperature of its calibration."""
         return 1.0 if self.calibration is None else self.calibration.temperature
+
+    @property
+    def folded_temperature(self) -> float:
+        """Its logits are those of the last layer."""
+        return 1.0
 
     @property
     def input(self) -> InputSpec:
@@ -222,7 +231,7 @@ def metadata(run: LoadedModel) -> dict[str, str]:
         "preprocessing": json.dumps(steps, ensure_ascii=False),
         "producer": "sohot",
         "method": run.method,
-        "temperature": f"{run.temperature:g}",
+        "temperature": f"{run.temperature * run.folded_temperature:g}",
     }
 
 
@@ -243,5 +252,5 @@ def export_run(run: LoadedModel, file: Path) -> dict[str, Any]:
         "largest_difference": difference,
         "input": [spec.channels, spec.size, spec.size],
         "classes": list(run.classes),
-        "temperature": run.temperature,
+        "temperature": run.temperature * run.folded_temperature,
     }

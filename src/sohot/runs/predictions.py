@@ -153,12 +153,12 @@ def likeliest(
     ]
 
 
-def refuse(predictions: Sequence[Prediction], below: float, classes: Sequence[str]) -> list[Prediction]:
+def refuse(predictions: Sequence[Prediction], below: float | None, classes: Sequence[str]) -> list[Prediction]:
     """Refuse the answers of a probability below a limit.
 
     Args:
         predictions: The predictions.
-        below: The limit.
+        below: The limit; None to refuse none.
         classes: All classes, none of which may have the name that refused answers get.
 
     Example:
@@ -166,6 +166,8 @@ def refuse(predictions: Sequence[Prediction], below: float, classes: Sequence[st
         >>> [found.answer for limit in (0.3, 0.5) for found in refuse([one], limit, ["mug", "pen"])]
         ['mug', 'unknown']
     """
+    if below is None:
+        return list(predictions)
     if UNKNOWN in classes:
         raise ValueError(
             f"a class of the run is named {UNKNOWN!r}, which refused answers would be called, too: "

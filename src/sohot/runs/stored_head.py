@@ -79,11 +79,11 @@ def _read_report(file: Path) -> dict[str, Any]:
         raise ValueError(f"{file} is damaged: {error}") from None
 
 
-def label_files(path: Path, files: list[Path], top: int = 1) -> list[Prediction]:
+def label_files(head: StoredHead, files: list[Path], top: int = 1) -> list[Prediction]:
     """Label the rows of feature files with a head.
 
     Args:
-        path: Folder or file of the head.
+        head: The head.
         files: Files that `sohot features` wrote, or other `.npz` files with an array `features`.
         top: How many of the most likely classes to return.
 
@@ -91,7 +91,6 @@ def label_files(path: Path, files: list[Path], top: int = 1) -> list[Prediction]
         FileNotFoundError: There is no such file.
         ValueError: A file does not fit the head, is damaged, or holds no features.
     """
-    head = read_head(path)
     check_top(top, head.classes)
     predictions = []
     for file in files:
@@ -110,7 +109,7 @@ def describe_head(path: Path) -> dict[str, Any]:
         path: Its folder, or its file alone, which knows less.
     """
     head = read_head(path)
-    settings = head.fit.settings
+    settings, temperature = head.fit.settings, head.fit.temperature
     found = _read_report(path / REPORT) if path.is_dir() else {}
     return {
         "run": str(path),
@@ -126,4 +125,5 @@ def describe_head(path: Path) -> dict[str, Any]:
         "settings": settings.as_json(),
         "versions": None,
         "command": found.get("command"),
+        "calibration": None if temperature == 1 else {"temperature": temperature},
     }

@@ -80,22 +80,29 @@ class Effect(NamedTuple):
 
     Attributes:
         temperature: What their logits are divided by.
-        held_out: Number of held-out rows that it was fitted to; with 0, nothing is calibrated.
+        held_out: Number of held-out rows that it was fitted to; with 0, nothing is calibrated. None if unknown.
         ece_before: Expected calibration error of the probabilities without it.
         ece_after: The same with it.
     """
 
     temperature: float
-    held_out: int
+    held_out: int | None
     ece_before: float
     ece_after: float
 
     @classmethod
-    def of(cls, rows: "HeldOut", calibration: "Calibration | None") -> "Effect":
-        """Measure it on labelled rows."""
+    def of(cls, rows: "HeldOut", calibration: "Calibration | None", folded: float = 1.0) -> "Effect":
+        """Measure it on labelled rows.
+
+        Args:
+            rows: The rows.
+            calibration: The calibration; None if there is none, or only its temperature is known.
+            folded: What the logits of the rows are divided by already.
+        """
         temperature = 1.0 if calibration is None else calibration.temperature
-        errors = (Answers.of(rows, at).calibration_error() for at in (1.0, temperature))
-        return cls(temperature, 0 if calibration is None else calibration.rows, *errors)
+        errors = (Answers.of(rows, at).calibration_error() for at in (1 / folded, temperature))
+        unknown = None if folded != 1 else 0
+        return cls(folded * temperature, unknown if calibration is None else calibration.rows, *errors)
 
     def sentence(self) -> str:
         """Say it in words.
@@ -104,9 +111,10 @@ class Effect(NamedTuple):
         'expected calibration error 4.6 %, 12.3 % before calibration by 54 held-out images (temperature 1.50)'
         """
         told = f"expected calibration error {100 * self.ece_after:.1f} %"
-        if not self.held_out:
+        if self.held_out == 0:
             return told
-        before = f"{100 * self.ece_before:.1f} % before calibration by {self.held_out} held-out images"
+        by = "" if self.held_out is None else f" by {self.held_out} held-out images"
+        before = f"{100 * self.ece_before:.1f} % before calibration{by}"
         return f"{told}, {before} (temperature {self.temperature:.2f})"
 
 

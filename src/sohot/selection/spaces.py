@@ -12,11 +12,9 @@ HEAD = "head"
 AUTO_CANDIDATES: dict[str, dict[str, Any]] = {
     HEAD: {"trains": "head", "method": "s+t"},
     "s+t": {"method": "s+t"},
-    "gentle s+t": {"method": "s+t", "lr": FitSettings().lr / 10},
-    "means": {"method": "means"},
-    "m": {"method": "m"},
-    "so": {"method": "so"},
-    "ccsa": {"method": "ccsa"},
+    "means": {"method": "means", "lr": 0.01, "steps": 200},
+    "m": {"method": "m", "lr": 0.01, "steps": 200},
+    "so": {"method": "so", "lr": 0.01, "steps": 200},
 }
 """Candidates of `--method auto` by name, with options of `sohot fit`. The first is taken where labels cannot tell: it
 trains least. Networks without pre-trained weights start with the second."""

@@ -1,5 +1,6 @@
-"""SoHoTClassifierCV: every shot is held back once, nothing else is looked at, equals go to the simpler."""
+"""SoHoTClassifierCV: every shot is held back once, nothing else is looked at, classifiers are averaged."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,17 @@ from sohot import SoHoTClassifier, SoHoTClassifierCV
 from sohot.heads import cv
 from sohot.heads.cv import make_candidates
 from sohot.heads.domains import divide
-from sohot.methods import OTHER_NAMES
+from sohot.heads.result import StackedFit
+from sohot.heads.shots import shot_folds
+from sohot.methods import OTHER_NAMES, HeadSettings
+from sohot.selection.calibration import fit_temperature
 from sohot.selection.choice import FoldScore
+from sohot.selection.folds import Fold
+from sohot.selection.held_out import HeldOut
 
 DATA = two_domains()
-QUICK = SoHoTClassifier(steps=20, random_state=0)
+SOURCE = DATA.sample_domain > 0
+QUICK = SoHoTClassifier("so", steps=20, random_state=0)
 
 
 def searched(candidates: Any = None, **params: Any) -> SoHoTClassifierCV:
@@ -26,7 +33,7 @@ def searched(candidates: Any = None, **params: Any) -> SoHoTClassifierCV:
 
 def test_equal_rows_are_not_divided() -> None:
     rows = np.array([[0.0], [1.0], [0.0], [2.0], [3.0], [9.0]])
-    folds = cv.shot_folds(divide(rows, np.array([0, 0, 0, 1, 1, 0]), np.array([-1, -1, -1, -1, -1, 1])))
+    folds = shot_folds(divide(rows, np.array([0, 0, 0, 1, 1, 0]), np.array([-1, -1, -1, -1, -1, 1])))
     assert [fold.held for fold in folds] == [[0, 2, 3], [1, 4]]
 
 
@@ -35,37 +42,135 @@ def test_bad_folds_end_in_a_sentence() -> None:
         searched(folds=1)
 
 
+def folds_of_data() -> list[Fold]:
+    return shot_folds(divide(DATA.X, DATA.y, DATA.sample_domain))
+
+
+def without_held(fold: Fold, **params: Any) -> SoHoTClassifier:
+    """Train one setting without the held-out rows of a fold."""
+    rows = np.r_[np.flatnonzero(SOURCE), np.flatnonzero(~SOURCE)[fold.train]]
+    one = clone(QUICK).set_params(**params, calibrate=False)
+    return one.fit(DATA.X[rows], DATA.y[rows], DATA.sample_domain[rows])
+
+
+def held_rows(fold: Fold) -> Any:
+    return np.flatnonzero(~SOURCE)[fold.held]
+
+
+def held_out(**params: Any) -> HeldOut:
+    """What single fits of one setting say about the rows of each fold."""
+    return HeldOut.join(
+        [
+            HeldOut(without_held(fold, **params).decision_function(DATA.X[held_rows(fold)]), DATA.y[held_rows(fold)])
+            for fold in folds_of_data()
+        ]
+    )
+
+
 def test_the_scores_are_those_of_single_fits() -> None:
-    search = searched({"method": ["s+t", "so", "so+zeta"], "sigma1": [0.1, 1.0]})
-    source, target = np.flatnonzero(DATA.sample_domain > 0), np.flatnonzero(DATA.sample_domain < 0)
-    results = search.cv_results_
+    results = searched({"method": ["s+t", "so+zeta"], "sigma1": [0.1, 1.0]}).cv_results_
+    assert len(results["params"]) == 3
     for place, params in enumerate(results["params"]):
-        for number, fold in enumerate(cv.shot_folds(divide(DATA.X, DATA.y, DATA.sample_domain))):
-            rows = np.r_[source, target[fold.train]]
-            one = clone(QUICK).set_params(**params).fit(DATA.X[rows], DATA.y[rows], DATA.sample_domain[rows])
-            held = target[fold.held]
-            assert results[f"split{number}_test_score"][place] == one.score(DATA.X[held], DATA.y[held])
-    assert len(results["params"]) == 5
-    assert results["mean_test_score"].max() == search.best_score_
-    assert results["params"][int(np.argmin(results["rank_test_score"]))] == search.best_params_
+        for number, fold in enumerate(folds_of_data()):
+            rows = held_rows(fold)
+            score = without_held(fold, **params).score(DATA.X[rows], DATA.y[rows])
+            assert results[f"split{number}_test_score"][place] == score
+        said = held_out(**params)
+        expected = said.log_likelihoods(fit_temperature(said)).mean()
+        assert results["mean_log_likelihood"][place] == pytest.approx(expected, abs=1e-4)
 
 
-def test_the_winner_is_trained_on_all_rows() -> None:
+def test_ranks_follow_the_likelihood() -> None:
+    results = searched({"sigma1": [0.1, 1.0, 10.0]}).cv_results_
+    best = np.argsort(-results["mean_log_likelihood"], kind="stable")
+    assert results["rank_test_score"][best].tolist() == [1, 2, 3]
+
+
+def test_the_usual_candidates_become_one_linear_classifier() -> None:
+    search = SoHoTClassifierCV().fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
+    assert len(search.weights_) == 9
+    assert sum(search.weights_) == pytest.approx(1)
+    assert min(search.weights_) >= 0
+    singles = [
+        clone(QUICK).set_params(**params, calibrate=False).fit(DATA.X, DATA.y, DATA.sample_domain)
+        for params in search.cv_results_["params"]
+    ]
+    temperatures = [fit_temperature(held_out(**params)) for params in search.cv_results_["params"]]
+    shares = zip(search.weights_, temperatures, singles, strict=True)
+    mean = sum(weight * one.decision_function(DATA.test) / temperature for weight, temperature, one in shares)
+    np.testing.assert_allclose(search.decision_function(DATA.test), mean / search.temperature_, atol=1e-3)
+    assert search.best_params_ == search.cv_results_["params"][int(np.argmax(search.weights_))]
+    assert search.best_estimator_.settings().head_decay == search.fit_.settings.head_decay
+    assert search.reason_.startswith("the average of 9 candidates")
+    assert set(search.history_) == {"loss", "cross_entropy", "alignment"}
+
+
+def test_a_saved_average_comes_back(tmp_path: Path) -> None:
+    search = SoHoTClassifierCV().fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
+    search.best_estimator_.save(tmp_path / "model.safetensors")
+    loaded = SoHoTClassifier.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.predict_proba(DATA.test), search.predict_proba(DATA.test))
+    assert loaded.temperature_ == search.temperature_ != 1
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    order = np.random.default_rng(1).permutation(len(DATA.y))
+    one = SoHoTClassifierCV().fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
+    other = SoHoTClassifierCV().fit(DATA.X[order], DATA.y[order], sample_domain=DATA.sample_domain[order])
+    np.testing.assert_allclose(one.predict_proba(DATA.test), other.predict_proba(DATA.test), atol=1e-5)
+    np.testing.assert_allclose(one.weights_, other.weights_, atol=1e-4)
+
+
+def test_the_chosen_one_is_trained_on_all_rows() -> None:
     search = searched({"sigma1": [0.01, 1.0]})
+    assert sorted(search.weights_) == [0, 1]
     again = clone(QUICK).set_params(**search.best_params_).fit(DATA.X, DATA.y, DATA.sample_domain)
     np.testing.assert_allclose(search.predict_proba(DATA.test), again.predict_proba(DATA.test), atol=1e-6)
     np.testing.assert_array_equal(search.predict(DATA.test), search.best_estimator_.predict(DATA.test))
     assert search.score(DATA.test, DATA.test_labels) == again.score(DATA.test, DATA.test_labels)
 
 
-def test_equals_go_to_the_simpler_and_the_reason_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cv, "_score", lambda *_: FoldScore(3, 3))
-    search = searched({"method": ["so+zeta", "so", "s+t", "m"], "sigma1": [1.0, 0.1]})
-    assert search.best_params_ == {"method": "s+t"}
-    assert "the simplest of 7 candidates" in search.reason_
+def test_without_calibration_the_temperature_is_one() -> None:
+    search = SoHoTClassifierCV(clone(QUICK).set_params(calibrate=False), {"sigma1": [0.01, 1.0]})
+    search.fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
+    assert search.temperature_ == search.fit_.temperature == 1
+
+
+GRID = {"method": ["so+zeta", "so", "s+t", "m"], "sigma1": [1.0, 0.1]}
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [
+        (SoHoTClassifier("t"), {"method": "s+t"}),  # not among them: the simplest
+        (SoHoTClassifier("so", sigma1=0.1), {"method": "so", "sigma1": 0.1}),
+        (SoHoTClassifier("s+t", sigma1=7.0), {"method": "s+t"}),  # which ignores sigma1
+    ],
+    ids=str,
+)
+def test_where_labels_cannot_tell_the_default_stays(
+    base: SoHoTClassifier, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cv, "score_fold", lambda *_: FoldScore.of(HeldOut([[1.0, 0.0, 0.0]] * 3, [0, 1, 0])))
+    search = SoHoTClassifierCV(clone(base).set_params(steps=2), GRID)
+    search.fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
+    assert search.best_params_ == expected
+    assert "no other candidate makes their true classes more likely" in search.reason_
     assert search.cv_results_["rank_test_score"].tolist() == [1, 2, 3, 4, 5, 6, 7]
     methods = [params["method"] for params in search.cv_results_["params"]]
     assert methods == ["s+t", "m", "m", "so", "so", "so+zeta", "so+zeta"]
+
+
+def test_a_clear_lead_replaces_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    def score(fit: StackedFit, *_: Any) -> FoldScore:
+        sure = 5.0 if fit.settings.method == "m" else 0.1
+        return FoldScore.of(HeldOut([[sure, 0.0, 0.0]] * 3, [0, 0, 0]))
+
+    monkeypatch.setattr(cv, "score_fold", score)
+    search = searched({"method": ["s+t", "m", "so"]})
+    assert search.best_params_ == {"method": "m"}
+    assert search.weights_ == [0, 1, 0]
+    assert "more likely than method=so does, clearly" in search.reason_
 
 
 def test_progress_counts_the_trainings_from_none_to_all() -> None:
@@ -79,8 +184,8 @@ def test_progress_counts_the_trainings_from_none_to_all() -> None:
 
 
 def test_a_candidate_that_diverges_does_not_win() -> None:
-    base = SoHoTClassifier(steps=40, optimizer="sgd")
-    search = SoHoTClassifierCV(base, {"method": ["s+t"], "lr": [1e-3, 1e12]})
+    base = SoHoTClassifier("means", steps=40, optimizer="sgd")
+    search = SoHoTClassifierCV(base, {"lr": [1e-3, 1e12]})
     search.fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
     assert search.best_params_["lr"] == 1e-3
     assert np.isnan(search.cv_results_["mean_test_score"]).sum() == 1
@@ -89,17 +194,17 @@ def test_a_candidate_that_diverges_does_not_win() -> None:
         search.fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
 
 
-def test_the_default_candidates_differ_and_s_plus_t_is_the_first() -> None:
-    found = make_candidates(SoHoTClassifier(), None)
-    assert len(found) == 27  # as the pages say
+def test_the_usual_candidates_differ_and_the_default_is_the_first() -> None:
+    found = make_candidates(SoHoTClassifier(random_state=0), None)
+    assert len(found) == 9  # as the pages say
     assert len({one.settings for one in found}) == len(found)
-    assert found[0].options == {"method": "s+t", "streams": "shared"}
-    assert {one.settings.estimator for one in found} == {"plugin", "unbiased"}
+    assert found[0].settings == HeadSettings()
+    assert {one.settings.method for one in found} == {"s+t"}
 
 
 def test_what_a_method_ignores_is_dropped() -> None:
     grid = {"method": ["s", "s+t", "so"], "orders": [(2,), (2, 3)], "alpha1": [0.1, 1.0], "streams": ["separate"]}
-    found = [one.options for one in make_candidates(SoHoTClassifier(orders=(3,), sigma1=0.5), grid)]
+    found = [one.options for one in make_candidates(SoHoTClassifier("so", orders=(3,), sigma1=0.5), grid)]
     assert found == [
         {"method": "s"},
         {"method": "s+t", "streams": "separate"},
@@ -144,12 +249,13 @@ def test_results_make_a_table() -> None:
 
 def test_domains_with_features_of_their_own() -> None:
     source = DATA.sample_domain > 0
-    search = SoHoTClassifierCV(SoHoTClassifier(streams="separate", steps=20), {"sigma1": [0.1, 1.0]})
+    search = SoHoTClassifierCV(SoHoTClassifier("so", streams="separate", steps=20), {"sigma1": [0.1, 1.0]})
     search.fit(DATA.X[source], DATA.y[source], X_target=DATA.X[~source][:, :4], y_target=DATA.y[~source])
     assert search.predict(DATA.test[:, :4]).shape == DATA.test_labels.shape
-    search.set_params(base=QUICK, candidates=None)  # of the default ones, those that can be
+    search.set_params(base=QUICK, candidates=None)  # the usual ones, with a network for each domain
     search.fit(DATA.X[source], DATA.y[source], X_target=DATA.X[~source][:, :4], y_target=DATA.y[~source])
-    assert len(search.cv_results_["params"]) == 4
+    assert len(search.cv_results_["params"]) == 9
+    assert search.best_params_["streams"] == "separate"
     with pytest.raises(ValueError, match="no candidate has streams='separate'"):
         search.set_params(candidates={"sigma1": [1.0]}).fit(DATA.X, DATA.y, X_target=DATA.X[:, :4], y_target=DATA.y)
 
@@ -159,6 +265,7 @@ def test_domains_with_features_of_their_own() -> None:
     [
         ({"sigma": [1]}, "candidates name 'sigma'"),
         ({"device": ["cpu"]}, "candidates name 'device'"),
+        ({"calibrate": [False]}, "candidates name 'calibrate'"),
         ([], "candidates is empty"),
         ({"sigma1": [-1]}, "sigma1 must be"),
     ],

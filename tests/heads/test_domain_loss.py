@@ -17,11 +17,13 @@ from sohot.heads.layout import lay_out
 from sohot.heads.network import of_network
 from sohot.heads.optimizer import FlatParameters, StackedOptimizer
 from sohot.methods import OTHER_NAMES, FitSettings, HeadSettings, method
+from sohot.methods.settings import NETWORK_PULL
 from sohot.training.alignments import make_alignment
 
 LOSSES = ("variance", "ccsa", "dsne", "dage", "supcon")
 SCALED = ("variance", "ccsa", "dsne")
 SHORT = HeadSettings(steps=12, lr=0.01)
+UNALIGNED = {"method": "ccsa", "loss_weight": 0.0}  # trains the network, by the cross-entropy alone
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 each_loss = pytest.mark.parametrize("name", LOSSES)
 
@@ -93,10 +95,10 @@ def test_means_are_second_order_without_its_scatters(estimator, streams):
 
 
 @each_loss
-def test_a_loss_that_weighs_nothing_is_training_on_both(name):
+def test_a_loss_that_weighs_nothing_leaves_the_network_to_the_usual_pull(name):
     assert_same(
         fit_one(problem(0), replace(SHORT, method=name, loss_weight=0.0)),
-        fit_one(problem(0), replace(SHORT, method="s+t")),
+        fit_one(problem(0), replace(SHORT, method="l2-sp", l2_sp=NETWORK_PULL)),
     )
 
 
@@ -169,15 +171,18 @@ def test_the_stronger_the_pull_the_nearer_the_network_stays_to_its_start(hidden)
         return sum(float((x - start[name]).square().sum()) for name, x in fit.parameters.items() if of_network(name))
 
     assert distance(fits[1e6]) < 1e-2 * distance(fits[0.1]) < 1e-2 * distance(fits[0.0])
-    plain = fit_one(data, replace(SHORT, method="s+t", hidden=hidden, steps=60))
+    plain = fit_one(data, replace(SHORT, **UNALIGNED, l2_sp=0.0, hidden=hidden, steps=60))
     assert_same(fits[0.0], plain, 1e-6)
 
 
 def test_the_pull_stands_in_place_of_the_decay_of_the_map():
     found = fit_one(problem(0), replace(SHORT, method="l2-sp", weight_decay=5.0))
-    assert_same(found, fit_one(problem(0), replace(SHORT, method="s+t", l2_sp=0.01)))
+    assert_same(found, fit_one(problem(0), replace(SHORT, **UNALIGNED, l2_sp=0.01)))
     assert HeadSettings(method="l2-sp").start_pull() == FitSettings(method="l2-sp").start_pull() == 0.01
-    assert HeadSettings(method="so").start_pull() == 0
+    assert HeadSettings(method="so").start_pull() == NETWORK_PULL
+    assert (
+        HeadSettings(method="so", weight_decay=0.1).start_pull() == HeadSettings(method="so", l2_sp=0).start_pull() == 0
+    )
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
@@ -185,7 +190,8 @@ def test_the_pull_stands_in_place_of_the_decay_of_the_map():
 def test_a_network_that_only_waits_never_moves(optimizer, name):
     found = fit_one(problem(0), replace(SHORT, method=name, head_first=1.0, optimizer=optimizer, weight_decay=0.5))
     assert moved(found) == 0
-    assert found.history["cross_entropy"][-1] < found.history["cross_entropy"][0]
+    of_classifier = found.history["loss"] - found.history["alignment"]
+    assert (of_classifier >= of_classifier[0] - 1e-9).all()  # it starts at its minimum
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
@@ -218,14 +224,15 @@ def test_lp_ft_trains_the_classifier_and_then_all_as_torch_would(optimizer):
 def test_numbers_of_a_fit_do_not_keep_it_out_of_a_stack():
     told = []
     of_fits = [replace(SHORT, method="ccsa", loss_weight=w, margin=m) for w, m in [(0.1, 1.0), (1.0, 3.0)]]
-    of_fits += [replace(SHORT, method="s+t"), replace(SHORT, method="l2-sp", l2_sp=0.5)]
+    of_fits += [replace(SHORT, method="lp-ft", head_first=0.0), replace(SHORT, method="l2-sp", l2_sp=0.5)]
     fit_stack([problem(0)] * 4, of_fits, on_progress=lambda done, _: told.append(done))
     assert told == [2, 4]
 
 
 @each_loss
 def test_float32_follows_float64(name):
-    of_fit, data = replace(SHORT, method=name), problem(0)
+    # At the usual rate: Adam's first steps from a minimum are as long as the rate, and rounding directs some of them.
+    of_fit, data = replace(SHORT, method=name, lr=1e-3), problem(0)
     short = replace(data, source=data.source.float(), target=data.target.float())
     wide, narrow = fit_one(data, of_fit), fit_one(short, of_fit)
     assert narrow.parameters["target.map"].dtype == torch.float32

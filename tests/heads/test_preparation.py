@@ -14,7 +14,7 @@ def data(rows: int, size: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(rows, size, generator=generator, dtype=torch.float64) * spread @ turned + 3
 
 
-@pytest.mark.parametrize(("rows", "size", "count"), [(50, 20, 4), (12, 30, 8), (40, 200, 30)])
+@pytest.mark.parametrize(("rows", "size", "count"), [(50, 20, 4), (12, 30, 8), (40, 200, 30), (60, 200, 30)])
 def test_axes_are_those_of_a_singular_value_decomposition(rows, size, count):
     centred = data(rows, size) - data(rows, size).mean(0)
     [axes] = principal_axes(centred.unsqueeze(0), count)
@@ -23,6 +23,13 @@ def test_axes_are_those_of_a_singular_value_decomposition(rows, size, count):
     assert_close((centred @ axes).square().sum(), exact, rtol=1e-6, atol=0)
     largest = axes.abs().argmax(0)
     assert (axes[largest, torch.arange(count)] > 0).all()
+
+
+def test_all_axes_keep_every_distance_between_few_rows():
+    rows = data(30, 200)
+    [preparation] = prepare([rows], 30)
+    unit = (rows - rows.mean(0)).square().mean().sqrt()
+    assert_close(torch.pdist(preparation(rows)), torch.pdist(rows) / unit, rtol=1e-9, atol=0)
 
 
 def test_axes_beyond_the_rank_are_zero():
@@ -40,14 +47,16 @@ def test_more_axes_than_rows_are_filled_with_zero():
 
 
 @pytest.mark.parametrize("components", [None, 3, 50])
-def test_prepared_rows_are_centred_with_a_mean_square_of_one(components):
+def test_prepared_rows_are_centred_in_a_unit_that_does_not_depend_on_the_number_of_axes(components):
     rows = data(40, 8)
     [preparation] = prepare([rows], components)
     prepared = preparation(rows)
     assert prepared.shape == (40, preparation.size)
     assert preparation.size == (3 if components == 3 else 8)
     assert_close(prepared.mean(0), torch.zeros(preparation.size).double(), rtol=0, atol=1e-12)
-    assert_close(prepared.square().mean(), torch.tensor(1.0).double())
+    squares = torch.linalg.svdvals(rows - rows.mean(0)).square()
+    share = squares[: preparation.size].sum() / squares.sum()
+    assert_close(prepared.square().sum() / rows.numel(), share)
 
 
 def test_problems_prepared_together_are_those_prepared_alone():

@@ -1,17 +1,27 @@
 """Training on another device, without one: tensors of the device "meta" have a place but no numbers.
 
-A number asked for by the host, or a tensor left behind on the CPU, is an error there.
+A number asked for by the host, or a tensor left behind on the CPU, is an error there. Only the logistic regression at
+the start may ask for numbers, to see when it is done; another start takes its place here.
 """
 
 import pytest
 from made_up_problems import problem
+from torch import Tensor
 
+from sohot.heads import objective
 from sohot.heads.fit import train
+from sohot.heads.logistic import LogisticHeads
 from sohot.heads.network import Shape
 from sohot.heads.preparation import PreparedRows, prepare
 from sohot.methods import METHOD_NAMES, OTHER_NAMES, HeadSettings
 
 PROBLEMS = [problem(seed, (5, 1, 17), (3, 1, 2)) for seed in range(2)]
+
+
+def start_at_zero(rows: Tensor, classes: Tensor, row_weights: Tensor, decay: Tensor, num_classes: int) -> LogisticHeads:
+    assert {x.device for x in (rows, classes, row_weights, decay)} == {rows.device}
+    fits, _, size = rows.shape
+    return LogisticHeads(rows.new_zeros(fits, size, num_classes), rows.new_zeros(fits, num_classes))
 
 
 @pytest.mark.parametrize("name", [*METHOD_NAMES, *OTHER_NAMES])
@@ -23,7 +33,8 @@ PROBLEMS = [problem(seed, (5, 1, 17), (3, 1, 2)) for seed in range(2)]
     ],
     ids=str,
 )
-def test_nothing_waits_for_the_host_and_nothing_stays_behind(name, options):
+def test_nothing_waits_for_the_host_and_nothing_stays_behind(name, options, monkeypatch):
+    monkeypatch.setattr(objective, "fit_logistic", start_at_zero)
     settings = HeadSettings(method=name, steps=2, **options)
     two = name not in ("s", "t")
     fits = [

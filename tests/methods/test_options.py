@@ -27,14 +27,15 @@ def test_the_estimator_takes_the_settings_of_training_on_features() -> None:
     assert {name: named[name] for name in of_settings if name != "seed"} == {
         name: value for name, value in of_settings.items() if name != "seed"
     }
-    assert set(named) - set(of_settings) == {"device", "random_state"}
+    assert set(named) - set(of_settings) == {"calibrate", "device", "random_state"}
     assert all(f"{name}: " in SoHoTClassifier.__doc__ for name in named)
 
 
 def test_an_option_of_images_and_features_means_the_same() -> None:
     images, features = ({one.name: one for one in fields(kind)} for kind in (RunConfig, HeadSettings))
     other_default = {name for name in images.keys() & features if images[name].default != features[name].default}
-    assert other_default == {"method", "head_decay", "optimizer", "lr", "weight_decay", "steps", "streams"}
+    trained_otherwise = {"method", "head_decay", "optimizer", "lr", "weight_decay", "steps", "streams", "target_weight"}
+    assert other_default == trained_otherwise
     for name in (images.keys() & features.keys()) - {"steps", "streams"}:
         assert images[name].metadata["group"] == features[name].metadata["group"]
         assert images[name].metadata["within"] == features[name].metadata["within"]

@@ -67,7 +67,8 @@ class SoHoTClassifier(FeatureClassifier):
     train one small network for both domains or one each, with the classifier on top, on all rows at once.
 
     Probabilities are calibrated: labelled target rows are held out in turn, at most five times, and a temperature is
-    fitted to what is then said about them. Where no class has two labelled target rows, it is 1.
+    fitted to what is then said about them. Where no class has two labelled target rows, it is 1; so it is for `s`,
+    which does not look at them.
 
     `fit(X, y, sample_domain)` follows skada: positive integers are source domains, negative ones the target, and a
     target row labelled −1 has no label and is left out with a warning. Several sources are pooled into one. Without
@@ -179,7 +180,7 @@ class SoHoTClassifier(FeatureClassifier):
         rows = self._read(X, y, sample_domain, X_target, y_target)
         settings = fitting_settings(rows, settings)
         problem, offsets = make_problem(rows)
-        folds = self._folds(rows)
+        folds = self._folds(rows, settings)
         parts = [problem, *(problem.with_target_rows(fold.train) for fold in folds)]
         found, *others = fit_stack(parts, [settings] * len(parts), device=self.device)
         if found.diverged:
@@ -210,9 +211,9 @@ class SoHoTClassifier(FeatureClassifier):
         self.n_features_target_ = problem.target.shape[1]
         self._take(fit.for_raw_rows(offsets))
 
-    def _folds(self, rows: DomainRows) -> list[Fold]:
+    def _folds(self, rows: DomainRows, settings: HeadSettings) -> list[Fold]:
         """Return the folds to calibrate by; none if that is not wanted, or nothing can be held out."""
-        if rows.one_domain or not plain(self.calibrate):
+        if rows.one_domain or not plain(self.calibrate) or not settings.resolved_method().uses_target:
             return []
         try:
             return shot_folds(rows)

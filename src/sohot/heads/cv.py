@@ -151,13 +151,15 @@ class SoHoTClassifierCV(FeatureClassifier):
             raise ValueError("every candidate diverged: lower lr, sigma1, sigma2 or loss_weight") from None
         fitting_settings(rows, candidates[0].settings, stacklevel=5)  # warns about rows without a label
         problem, offsets = make_problem(rows)
-        counting = [place for place, weight in enumerate(found.weights) if weight]
+        counting = sorted(np.flatnonzero(found.weights).tolist(), key=lambda place: -found.weights[place])
         settings = [candidates[place].settings for place in counting]
         fits = fit_stack([problem] * len(counting), settings, device=base.device)
         fit = blend(fits, [found.weights[place] / found.temperatures[place] for place in counting])
-        leader = candidates[max(counting, key=found.weights.__getitem__)]
+        if plain(base.calibrate):
+            fit = replace(fit, temperature=fit_temperature(found.held_out))
+        leader = candidates[counting[0]]
         best = _with_options(base, leader.options, leader.settings.seed)
-        best.adopt(self, replace(fit, temperature=fit_temperature(found.held_out)), problem, offsets)
+        best.adopt(self, fit, problem, offsets)
         self.best_estimator_, self.best_params_ = best, dict(leader.options)
         self.best_score_, self.reason_ = found.held_out.right / len(found.held_out), found.reason
         self.weights_ = found.weights
@@ -207,7 +209,7 @@ def make_candidates(
     given: ParamGrid | Sequence[ParamGrid] = CLASSIFIER_GRIDS if grid is None else grid
     grids = [given] if isinstance(given, Mapping) else list(given)
     for name in (name for one in grids for name in one):
-        if name not in known or name in ("device", "random_state"):
+        if name not in known or name in ("calibrate", "device", "random_state"):
             raise ValueError(f"candidates name {name!r}, which is not a SoHoTClassifier parameter that can be selected")
     seed = base.settings().seed  # drawn once, so that candidates differ only in the named parameters
     found = []
@@ -281,7 +283,7 @@ def pick(
     Raises:
         AllFailed: Every candidate failed.
     """
-    usual = replace(base.settings(), seed=candidates[0].settings.seed)
+    usual = _with_options(base, {}, candidates[0].settings.seed).settings()
     default = next((place for place, one in enumerate(candidates) if one.settings == usual), 0)
     choice = choose(scores, default=default)
     weights = [float(place == choice.place) for place in range(len(scores))]
@@ -293,6 +295,8 @@ def pick(
 
 def blend(fits: Sequence[StackedFit], shares: Sequence[float]) -> StackedFit:
     """Add up fits that are linear classifiers of the same features, each times its share; a single fit may be any.
+
+    Settings and history are those of the first.
 
     Raises:
         Diverged: A fit is no longer finite.

@@ -63,7 +63,7 @@ class _Problem:
         self.present = self.truth.sum(1) > 0  # (F, C)
         self.absent = ~self.present.unsqueeze(1)
         self.tolerance = (_TOLERANCE * decay).clamp(1e-10, 1e-8)
-        # The curvature along a column while all classes are equally likely. Columns are principal axes, and these differ
+        # The curvature along a column while all classes are equally likely. Columns are principal axes, which differ
         # much in length: in this unit L-BFGS needs a third of the rounds.
         squares = (rows.square() * row_weights.unsqueeze(2)).sum(1)
         squares = torch.cat([squares, row_weights.sum(1, keepdim=True)], 1)

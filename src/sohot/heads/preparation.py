@@ -81,19 +81,28 @@ def principal_axes(centred: Tensor, count: int) -> Tensor:
     """
     _, rows, size = centred.shape
     width = min(count + _EXTRA, rows, size)
-    start = torch.randn(size, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    if width == rows:  # all that the rows span: their inner products tell it exactly, and faster
+        variances, turned = torch.linalg.eigh(centred @ centred.transpose(1, 2))
+        axes = centred.transpose(1, 2) @ (turned / variances.clamp(min=1e-300).sqrt().unsqueeze(1))
+    else:
+        basis = _leading_span(centred, width)
+        inside = centred @ basis
+        variances, turned = torch.linalg.eigh(inside.transpose(1, 2) @ inside)
+        axes = basis @ turned
+    variances, axes = variances.flip(1)[:, :count], axes.flip(2)[:, :, :count]
+    signs = axes.gather(1, axes.abs().argmax(1, keepdim=True)).sign()
+    axes = torch.where((variances > _NEGLIGIBLE * variances[:, :1]).unsqueeze(1), axes * signs, 0)
+    return torch.nn.functional.pad(axes, (0, count - axes.shape[2]))
+
+
+def _leading_span(centred: Tensor, width: int) -> Tensor:
+    """Orthonormal columns that span nearly the first principal axes, by subspace iteration: (problems, d, width)."""
+    start = torch.randn(centred.shape[2], width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     transposed = centred.transpose(1, 2)
     found = transposed @ (centred @ start.to(centred))
     for _ in range(_ROUNDS):
         found = transposed @ (centred @ _orthonormal(found))
-    basis = _orthonormal(_orthonormal(found))
-    inside = centred @ basis
-    variances, turned = torch.linalg.eigh(inside.transpose(1, 2) @ inside)
-    variances, turned = variances.flip(1)[:, :count], turned.flip(2)[:, :, :count]
-    axes = basis @ turned
-    signs = axes.gather(1, axes.abs().argmax(1, keepdim=True)).sign()
-    axes = axes * signs * (variances > _NEGLIGIBLE * variances[:, :1]).unsqueeze(1)
-    return torch.nn.functional.pad(axes, (0, count - axes.shape[2]))
+    return _orthonormal(_orthonormal(found))
 
 
 def _orthonormal(columns: Tensor) -> Tensor:

@@ -13,13 +13,19 @@ from .result import StackedFit
 
 
 def shot_folds(rows: DomainRows, folds: int | None = None) -> list[Fold]:
-    """Assign the labelled target rows of each class to folds, in order; at most 5 folds by default.
+    """Assign the labelled target rows of each class to folds, by their content, not their order; 5 folds at most.
 
     Raises:
         TooFewShots: No class has two labelled target rows.
     """
     _, content = np.unique(rows.target, axis=0, return_inverse=True)
-    return deal(rows.target_labels.tolist(), content.reshape(-1).tolist(), folds=MOST_FOLDS if folds is None else folds)
+    keys = content.reshape(-1).tolist()
+    return deal(
+        rows.target_labels.tolist(),
+        keys,
+        folds=MOST_FOLDS if folds is None else folds,
+        order=lambda shot: keys[shot[0]],
+    )
 
 
 def score_fold(fit: StackedFit, problem: FeatureProblem, fold: Fold) -> FoldScore:

@@ -282,12 +282,13 @@ class HeadSettings(HeadOptions, Settings):
         at_least(1),
         shown=f"all for a classifier, {NETWORK_COMPONENTS} for a network",
     )
+    l2_sp: float | None = redeclared(MethodOptions, "l2_sp", None, shown=f"l2-sp: 0.01, others: {NETWORK_PULL:g}")
     target_weight: float | None = redeclared(MethodOptions, "target_weight", 0.5, shown="0.5")
     head_decay: float = redeclared(MethodOptions, "head_decay", 0.03)
     optimizer: str = redeclared(MethodOptions, "optimizer", "adamw")
     lr: float = redeclared(MethodOptions, "lr", 1e-3, "Peak learning rate of the network.")
     weight_decay: float = redeclared(
-        MethodOptions, "weight_decay", 0.0, "Weight decay of the network, which pulls it back to the input features."
+        MethodOptions, "weight_decay", 0.0, "Weight decay of the network, instead of its pull to the input features."
     )
     steps: int = redeclared(Settings, "steps", 200, "Number of full-batch training steps.")
     seed: int = redeclared(MethodOptions, "seed", 0, "Seed of the hidden layer's initial weights and of the shots.")
@@ -303,9 +304,9 @@ class HeadSettings(HeadOptions, Settings):
         return not method.is_plain or apart or self.hidden is not None
 
     def start_pull(self) -> float:
-        """How strongly a network is pulled toward the identity, at which it starts."""
+        """How strongly a network is pulled toward the identity, at which it starts; `weight_decay` replaces it."""
         own = super().start_pull()
-        return NETWORK_PULL if self.l2_sp is None and not own else own
+        return NETWORK_PULL if self.l2_sp is None and not (own or self.weight_decay) else own
 
     def used_components(self) -> int | None:
         """Number of principal axes to keep; None for all features."""

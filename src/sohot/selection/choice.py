@@ -16,6 +16,8 @@ CLEAR = 2.0
 """Standard errors by which a candidate must lead the default to replace it. Candidates that are no better were taken
 for better by one standard error in every fifth development task, by two in almost none: docs/results/choosing.md."""
 
+_ROUNDING = 1e-6  # nats: by less, candidates differ only in how their numbers were added up
+
 
 class AllFailed(RuntimeError):  # noqa: N818 - it names what happened
     """Every candidate failed, so there is nothing to choose."""
@@ -158,7 +160,7 @@ class Gain(NamedTuple):
     @property
     def is_clear(self) -> bool:
         """Whether it is too large to be chance."""
-        return self.mean > CLEAR * self.standard_error
+        return self.mean > max(CLEAR * self.standard_error, _ROUNDING)
 
 
 @dataclass(frozen=True)
@@ -256,7 +258,7 @@ def choose(
     default only if its held-out log-likelihood, compared row by row, is higher by two standard errors.
 
     Args:
-        scores: The candidates, in list order, all tested on the same rows; of equal ones the first leads.
+        scores: The candidates, in list order, all tested on the same rows; of equals the default or the first leads.
         options: The options in which the candidates differ, by candidate.
         default: Index of the candidate to take where labels cannot tell.
 
@@ -274,7 +276,7 @@ def choose(
     whole = [place for place, score in enumerate(scores) if score.failure is None]
     if not whole:
         raise AllFailed(f"all {len(scores)} candidates failed; the first failure: {scores[0].failure}")
-    leader = max(whole, key=lambda place: scores[place].log_likelihood or 0.0)  # the first of equals
+    leader = max(whole, key=lambda place: (scores[place].log_likelihoods.mean(), place == default))
     is_clear = default not in whole or (leader != default and Gain.of(scores[leader], scores[default]).is_clear)
     return Choice(leader if is_clear else default, tuple(scores), options or {}, default, leader)
 

@@ -23,9 +23,11 @@ _HELP = """Adapt an image classifier from a source domain to a target domain wit
 
 Both folders hold one folder of images per class. The last step is tested; test images never influence a choice.
 
-A pre-trained network first gets a classifier on its frozen features, then its last layers train from there. By default
-the class means of both domains are pulled together meanwhile (--method means). Labelled target images, held out in
-turn, tell whether that helped; where they do not, the classifier on frozen features is the result (--keep better).
+A pre-trained network first gets a classifier on its frozen features; then its last layers train from there.
+
+By default the class means of both domains are pulled together meanwhile (--method means), which did well in our study.
+
+Target labels, held out in turn, tell whether layers helped; else the classifier on frozen features stays (--keep).
 
 A TOML file (--config) can set any option; the command line wins. The resolved options are stored with the run.
 

@@ -177,7 +177,7 @@ def test_a_network_of_ones_own(sohot, domains, tmp_path, monkeypatch, argument):
     monkeypatch.chdir(tmp_path)
     options = domains.options()
     options[options.index("small-cnn")] = "mine.py:net"
-    ended = sohot("fit", *options, "--shots", 2, "--steps", 2, "--out", "run", "--json")
+    ended = sohot("fit", *options, "--shots", 2, "--steps", 2, "--keep", "layers", "--out", "run", "--json")
     assert ended.json["steps"] == 2  # what the file prints is no result
     assert "hello" in ended.err
     monkeypatch.chdir(tmp_path / "run")  # the run knows where the file is

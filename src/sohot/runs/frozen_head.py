@@ -32,6 +32,9 @@ TARGET_SHARE = HeadSettings.target_weight or 0.5
 DECAY = HeadSettings.head_decay
 """λ in the unit in which features have a mean square of 1, unless --head-decay is given: likewise."""
 
+_NEGLIGIBLE = 1e-10
+"""Share of the largest variance: what varies less is rounding noise."""
+
 
 class LabelledFeatures(NamedTuple):
     """Features of images of one domain, (n, d), and their classes, (n,)."""
@@ -203,11 +206,8 @@ class FrozenProblem:
         rows = rows - self.mean  # the bias is free, so this changes the conditioning, not the classifier
         self.scale = float(rows.square().mean().sqrt()) or 1.0
         self.decay = None if decay is None else decay / self.scale**2
-        self.axes: Tensor | None = None
-        self.rows = rows / self.scale
-        if len(rows) < self.size:  # the minimum lies in the span of the rows, which fewer columns describe
-            self.axes, columns = torch.linalg.qr(self.rows.T)
-            self.rows = columns.T.contiguous()
+        self.axes = _principal_axes(rows)  # the minimum lies in their span, and along them it is found sooner
+        self.rows = rows / self.scale @ self.axes
 
     def solve(self) -> FrozenHead:
         """Fit the classifier to all rows."""
@@ -256,5 +256,14 @@ class FrozenProblem:
 
     def _fold_back(self, head: FrozenHead) -> FrozenHead:
         """Fold the preparation of the features into the classifier."""
-        weight = (head.weight if self.axes is None else head.weight @ self.axes.T) / self.scale
+        weight = head.weight @ self.axes.T / self.scale
         return FrozenHead(weight.float().cpu(), (head.bias - weight @ self.mean).float().cpu())
+
+
+def _principal_axes(centred: Tensor) -> Tensor:
+    """Return all principal axes of centred rows as orthonormal columns, without those along which nothing varies."""
+    wide = centred.shape[0] < centred.shape[1]
+    variances, found = torch.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
+    kept = variances > _NEGLIGIBLE * variances[-1].clamp(min=1e-300)
+    axes: Tensor = centred.T @ (found[:, kept] / variances[kept].sqrt()) if wide else found[:, kept]
+    return axes

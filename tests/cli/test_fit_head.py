@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sohot.cli import main
 from sohot.methods import HeadSettings
+from sohot.reporting.pages import write_report
 from sohot.runs import read_config
 
 
@@ -62,7 +63,10 @@ def test_it_writes_what_every_run_writes(head, sohot):
     assert "finished, on frozen features" in sohot("info", run).out
     page = run.parent / "page.html"
     assert sohot("report", run, "--out", page).code == 0
-    assert "without alignment (s+t), on frozen features" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "without alignment (s+t), on frozen features" in text
+    assert "Of its 9 labelled target images, held out in turn, it gets 9 right." in text
+    assert "before training" not in text  # there is but one picture of the features
 
 
 def test_resuming_a_finished_one_changes_nothing(head, sohot):
@@ -142,6 +146,10 @@ def test_layers_start_from_it(head, sohot, tmp_path):
     assert report["head"] == json.loads((head[0] / "report.json").read_text())["head"]
     ours, theirs = (load_file(newest(run) / "model.safetensors") for run in (tmp_path / "run", head[0]))
     np.testing.assert_allclose(ours["heads.both.weight"], theirs["heads.both.weight"], atol=1e-4)
+    told = " ".join(sohot("info", tmp_path / "run").out.split())
+    assert "100.0 % of 9 held-out target images and 100.0 % of 6 test images right" in told
+    page = write_report(tmp_path / "run", images=0).read_text(encoding="utf-8")
+    assert "Training started from a classifier on frozen features that gets 100.0 % of 9 held-out" in page
 
 
 def test_its_probabilities_are_calibrated_by_its_held_out_images(head, sohot):

@@ -1,6 +1,7 @@
 """`--keep`: layers are kept where held-out labels say that training them helped; else what they start from."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -189,3 +190,27 @@ def test_what_is_asked_for_is_stored_with_the_scores(config, monkeypatch):
     assert content["asked"]["method"] == "means"
     assert "trains" not in content["asked"]
     assert content["choice"]["chosen"] == "head"
+
+
+def test_a_killed_training_resumes_from_its_layers_to_the_same_weights(config):
+    """And tells the same about the classifier it started from."""
+
+    class Killed(BaseException):
+        """As sudden as a kill."""
+
+    class Killer(Watcher):
+        def steps(self, _settings):
+            return nullcontext(self.step)
+
+        def step(self, record):
+            if record["step"] == 4:
+                raise Killed
+
+    more = {"keep": "layers", "trains": "paper", "heads": "coupled", "steps": 6, "checkpoint_every": 2}
+    whole = fit_run(config("whole", **more))
+    with pytest.raises(Killed):
+        fit_run(config(**more), Killer())
+    again = fit_run(config(**more, resume=True))
+    assert again["resumed_from"] == 2
+    assert weights(config().out) == weights(config("whole").out)
+    assert again["head"] == whole["head"]

@@ -70,7 +70,7 @@ def fit_command(config: Path | None, given: dict[str, Any], trust: bool = False)
     accuracy = report["accuracy"]
     result = "" if accuracy is None else f", accuracy {percent(accuracy['micro'])} %"
     if report["head"] is not None:
-        print_text(head_in_words(report["head"]))
+        print_text(f"the classifier on frozen features gets {head_in_words(report['head'])} right")
     steps = f"{report['steps']} steps" if report["steps"] else "a classifier on frozen features"
     print_text(f"{report['method']}: {steps} in {report['seconds']:.0f} s{result}, run in {report['run']}")
 

@@ -63,7 +63,7 @@ def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
         )
     lines.append(("probabilities", _calibrated(described["calibration"])))
     if described.get("head"):
-        lines.append(("frozen features", head_in_words(described["head"])))
+        lines.append(("frozen features", f"{head_in_words(described['head'])} right with a classifier on these alone"))
     lines += [("network", _pairs(described["network"])), ("settings", _pairs(described["settings"]))]
     if described["versions"] is not None:
         lines.append(("versions", _pairs(described["versions"])))

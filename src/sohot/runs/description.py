@@ -234,10 +234,10 @@ def _share(right: int, images: int) -> dict[str, Any]:
 
 
 def head_in_words(head: Mapping[str, Any]) -> str:
-    """Say how good the classifier on frozen features is.
+    """Say what the classifier on frozen features gets right.
 
     >>> head_in_words({"held_out": {"images": 21, "right": 16, "accuracy": 16 / 21}, "test": None})
-    'the classifier on frozen features gets 76.2 % of 21 held-out target images right'
+    '76.2 % of 21 held-out target images'
     """
     parts = {"held_out": "held-out target images", "test": "test images"}
     found = [
@@ -245,7 +245,7 @@ def head_in_words(head: Mapping[str, Any]) -> str:
         for part, name in parts.items()
         if head[part]
     ]
-    return "the classifier on frozen features " + (f"gets {' and '.join(found)} right" if found else "is not tested")
+    return " and ".join(found) or "nothing that was tested"
 
 
 def _finite(record: dict[str, float]) -> dict[str, float | None]:

@@ -101,11 +101,16 @@ def _summary(found: Mapping[str, Any], accuracy: Evaluation | None, options: Map
 
 
 def _start(found: Mapping[str, Any]) -> list[str]:
-    """Say how good the classifier was from which training started."""
-    if not found["head"] or found["solved"]:
+    """Say how good the classifier on frozen features is: this one, or the one from which training started."""
+    head = found["head"]
+    if not head or (found["solved"] and not head["held_out"]):
         return []
-    told = head_in_words(found["head"])
-    return [f"Training started from {told.replace('gets', 'which gets', 1)}."]
+    if found["solved"]:
+        return [
+            f"Of its {head['held_out']['images']} labelled target images, held out in turn, it gets "
+            f"{head['held_out']['right']} right."
+        ]
+    return [f"Training started from a classifier on frozen features that gets {head_in_words(head)} right."]
 
 
 def _facts(found: Mapping[str, Any], accuracy: Evaluation | None) -> list[Fact]:

@@ -65,6 +65,8 @@ class FeaturePoints:
 
     def stages(self) -> dict[str, Tensor]:
         """Return the features that are known, by stage."""
+        if self.before is not None and torch.equal(self.before, self.after):  # only a classifier trained
+            return {"frozen": self.after}
         stages = {"before training": self.before, "after training": self.after}
         return {when: rows for when, rows in stages.items() if rows is not None}
 

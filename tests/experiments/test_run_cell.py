@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from experiment_work import small_grid, write_domains
+from pretrained import write_weights
 
 from sohot.data.datasets import open_dataset
 from sohot.data.protocols import few_shot_folds, make_split
@@ -55,6 +56,17 @@ def test_a_cell_ends_as_fit_does_on_the_same_images(where, method):
     result = fit(model, inputs[0], labels[0], inputs[1], labels[1], settings, batches=make_batches(config, *parts))
     assert found.curve["loss"] == [record["loss"] for record in result.history]
     assert found.accuracy == evaluate_on(model, split.sides["target_test"], 0)
+
+
+def test_a_pretrained_network_starts_from_its_frozen_features(where, tmp_path):
+    """As in `sohot fit --keep layers`: a learning rate that moves nothing leaves it there."""
+    common = {"image_size": 16, "target_shots": 2, "source_shots": 4, "weights": str(write_weights(tmp_path))}
+    still = {"trains": "paper", "steps": 1, "lr": 1e-20}
+    layers, head = (
+        run_cell(cell_of(where, settings={**common, **more}), where) for more in (still, {"trains": "head"})
+    )
+    assert layers.accuracy == head.accuracy
+    assert (layers.steps, head.steps, head.curve["step"]) == (1, 0, [])
 
 
 def test_shared_features_change_nothing(where):

@@ -209,7 +209,7 @@ def make_report(
         "selection": selection,
         "head": _head(trained),
         "accuracy": accuracy,
-        "steps": 0 if trained.solved else result.steps,
+        "steps": result.steps,
         "resumed_from": result.resumed_from,
         "last_step": _finite(result.history[-1]) if result.history else None,
         "training_seconds": result.seconds,
@@ -222,7 +222,7 @@ def _head(trained: "TrainedModel") -> dict[str, Any] | None:
     """Describe how good the classifier on frozen features is, from which training started; None without one."""
     if trained.start is None:
         return None
-    held, tested = trained.start.held_out, trained.start_evaluation
+    held, tested = trained.start.held_out, trained.evaluation if trained.solved else trained.start_evaluation
     return {
         "held_out": None if held is None else _share(held.right, len(held)),
         "test": None if tested is None else _share(tested.correct, tested.rows),

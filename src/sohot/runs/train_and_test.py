@@ -1,7 +1,7 @@
 """Trains and tests one model, for every run, fold and grid cell: build, batch, train, test."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -68,7 +68,7 @@ class TrainedModel:
         outputs: What the model makes of its images; None if the run is not kept, and on all ranks but the first.
         start: The classifier on frozen features from which training started; None for a network without pre-trained
             weights.
-        start_evaluation: Its accuracy on the test images; None if the run is not kept.
+        start_evaluation: Its accuracy on the test images; None if that is `evaluation`, or if the run is not kept.
     """
 
     model: TwoStreams
@@ -126,44 +126,36 @@ def train_and_test(
         Diverged: The loss is not a number, or far above its first value.
     """
     ranks, device = Ranks.here(), choose_device(config.device)
-    method = config.settings().resolved_method()
-    source = data.source if method.uses_source else None
-    target = data.target if method.uses_target else None
-    trained = target if target is None or fold is None else target.subset(fold.train)
-    test = data.test if fold is None else _labelled_target(data).subset(fold.held)
+    used = _Used.of(config, data, fold)
     model = build_model(config, len(data.classes))
-    solved = is_solved(model)
     times = [time.perf_counter()]
-    batches = make_batches(config, source, trained)
+    batches = make_batches(config, used.source, used.target)
     rows = sum(len(images) for images in (data.source, data.target) if images is not None)
     place = ranks.from_first(lambda: store.place(config, model, rows))
     epochs = None if config.epochs is None else config.epochs * batches.steps_per_epoch
-    settings = config.settings(1 if solved else epochs, from_trunk=place != OFF)
+    settings = config.settings(1 if is_solved(model) else epochs, from_trunk=place != OFF)
     kept: dict[str, Any] = {}
     if begin is None:
         settings = replace(settings, loggers=())
     else:
         kept = {"run_dir": config.out, "resume": config.resume, "config": begin(model, settings)}
-    target_rows = None if fold is None else fold.train
-    source_inputs = None if source is None else store.inputs(config, model, "source", source, place)
-    target_inputs = None if target is None else store.inputs(config, model, "target", target, place, target_rows)
-    test_outputs = _test_outputs(config, model, data, store, place, fold)
-    of_source = Shown(source, source_inputs if settings.from_trunk else None)
-    of_target = Shown(trained, target_inputs if settings.from_trunk else None)
+    inputs = _inputs(config, model, data, store, place, fold)
+    shown = used.shown(inputs, from_trunk=settings.from_trunk)
     start = None
     if model.pretrained:
+        holds_out = begin is not None
         start = ranks.from_first(
-            lambda: frozen_start(config, model, of_source, of_target, device, holds_out=begin is not None)
+            lambda: frozen_start(config, model, shown.source, shown.target, device, holds_out=holds_out)
         )
         start.head.install(model)
     recorder = None
     if begin is not None and ranks.first:
-        recorder = OutputRecorder(model, config.read_threads, tests_both=start is not None and not solved)
+        tests_both = start is not None and not is_solved(model)
+        recorder = OutputRecorder(model, config.read_threads, tests_both=tests_both)
     times.append(time.perf_counter())
-    labels = [() if images is None else images.labels for images in (source, trained)]
-    material = source_inputs, labels[0], target_inputs, labels[1], settings
+    material = inputs.source, used.labels("source"), inputs.target, used.labels("target"), settings
     with parting(device):
-        if solved:
+        if is_solved(model):
             result = keep_solved(model, *material, **(kept if ranks.first else {}))
         else:
             with nullcontext(None) if steps is None else steps(settings) as on_step:
@@ -172,30 +164,86 @@ def train_and_test(
     logits, outputs = None, None
     if recorder is not None:
         model.to(device)
-        outputs = recorder.record(of_source, of_target, Shown(test, test_outputs), progress)
+        outputs = recorder.record(*shown, progress)
         logits = outputs.logits
-    elif test is not None and ranks.first:
-        logits = target_logits(model.to(device), test, config.read_threads, progress, test_outputs)
+    elif used.test is not None and ranks.first:
+        logits = target_logits(model.to(device), used.test, config.read_threads, progress, inputs.test)
     times.append(time.perf_counter())
-    evaluation = _evaluate(logits, test)
     return TrainedModel(
         model,
         result,
         settings,
-        evaluation,
+        used.evaluate(logits),
         logits,
         Seconds(*(after - before for before, after in pairwise(times))),
-        Sizes(*(0 if images is None else len(images) for images in (source, trained, test))),
+        used.sizes(),
         batch_rows=sum(map(len, batches.batch(0))),
         notes=tuple(store.notes),
         outputs=outputs,
         start=start,
-        start_evaluation=evaluation if solved or outputs is None else _evaluate(outputs.first_logits, test),
+        start_evaluation=used.evaluate(None if outputs is None else outputs.first_logits),
     )
 
 
-def _evaluate(logits: Tensor | None, test: LabelledImages | None) -> Evaluation | None:
-    return None if logits is None or test is None else evaluate(logits, torch.tensor(test.labels), test.classes)
+class _Inputs(NamedTuple):
+    """Inputs of the images that train, and outputs of the trunk for the test images, if they are kept anyway."""
+
+    source: Inputs | None
+    target: Inputs | None
+    test: Inputs | None
+
+
+class _ShownImages(NamedTuple):
+    """Images with the outputs of the trunk for them."""
+
+    source: Shown
+    target: Shown
+    test: Shown
+
+
+class _Used(NamedTuple):
+    """The images that a method trains on, without those that a fold holds out, and those to test on."""
+
+    source: LabelledImages | None
+    target: LabelledImages | None
+    test: LabelledImages | None
+
+    @classmethod
+    def of(cls, config: RunConfig, data: RunData, fold: Fold | None) -> "_Used":
+        method = config.settings().resolved_method()
+        source, target = data.source if method.uses_source else None, data.target if method.uses_target else None
+        if fold is None:
+            return cls(source, target, data.test)
+        held = _labelled_target(data).subset(fold.held)
+        return cls(source, None if target is None else target.subset(fold.train), held)
+
+    def shown(self, inputs: _Inputs, *, from_trunk: bool) -> _ShownImages:
+        source, target = (inputs.source, inputs.target) if from_trunk else (None, None)
+        return _ShownImages(Shown(self.source, source), Shown(self.target, target), Shown(self.test, inputs.test))
+
+    def labels(self, domain: str) -> Sequence[int]:
+        images: LabelledImages | None = getattr(self, domain)
+        return () if images is None else images.labels
+
+    def sizes(self) -> Sizes:
+        return Sizes(*(0 if images is None else len(images) for images in self))
+
+    def evaluate(self, logits: Tensor | None) -> Evaluation | None:
+        if logits is None or self.test is None:
+            return None
+        return evaluate(logits, torch.tensor(self.test.labels), self.test.classes)
+
+
+def _inputs(
+    config: RunConfig, model: TwoStreams, data: RunData, store: TrunkStore, place: str, fold: Fold | None
+) -> _Inputs:
+    """Get the inputs of the images that a method trains on; folds share what passed the trunk."""
+    whole, rows = _Used.of(config, data, None), None if fold is None else fold.train
+    return _Inputs(
+        None if whole.source is None else store.inputs(config, model, "source", whole.source, place),
+        None if whole.target is None else store.inputs(config, model, "target", whole.target, place, rows),
+        _test_outputs(config, model, data, store, place, fold),
+    )
 
 
 def train_fold(

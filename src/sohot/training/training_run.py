@@ -151,7 +151,7 @@ def keep_solved(
         source_labels: Their classes.
         target: Inputs of the target; may be None for the method "s".
         target_labels: Their classes.
-        settings: The settings; finding the weights counts as their last step.
+        settings: The settings; for the checkpoint, finding the weights counts as their last step.
         run_dir: Folder for the checkpoint; None to keep nothing.
         resume: Take the run in `run_dir`, if there is one.
         config: More that must not change between a run and its resumption, as JSON values.
@@ -176,7 +176,7 @@ def keep_solved(
                 restore_model(model, checkpoint)
     model.eval()
     resumed_from = checkpoint.step if checkpoint else None
-    return FitResult(model, objective, settings.steps, time.perf_counter() - began, resumed_from)
+    return FitResult(model, objective, 0, time.perf_counter() - began, resumed_from)
 
 
 def _open(folder: RunFolder, ranks: Ranks) -> Checkpoint | None:

@@ -61,9 +61,8 @@ def test_layers_that_help_are_kept(config, monkeypatch):
     assert len(read_held_out(config().out)) == read_calibration(config().out).rows == 6
 
 
-@pytest.mark.parametrize("means", [0.5, -1.0])
-def test_otherwise_the_classifier_on_frozen_features_is_the_result(config, monkeypatch, means):
-    answers(monkeypatch, head=0.5, means=means)
+def test_otherwise_the_classifier_on_frozen_features_is_the_result(config, monkeypatch):
+    answers(monkeypatch, head=0.5, means=0.5)
     report = fit_run(config())
     assert (report["method"], report["steps"], report["selection"]["chosen"]) == ("s+t", 0, "head")
     assert stored(config().out) == {"method": "s+t", "trains": "head", "keep": "better"}
@@ -147,10 +146,9 @@ def test_auto_without_it(config, monkeypatch):
     assert [one["name"] for one in report["selection"]["candidates"]] == ["s+t"]
 
 
-@pytest.mark.parametrize("more", [{"from_scratch": True, "weights": None}, {"weights": None}])
-def test_an_untrained_network_has_nothing_to_compare_with(config, monkeypatch, more):
+def test_an_untrained_network_has_nothing_to_compare_with(config, monkeypatch):
     asked = answers(monkeypatch)
-    report = fit_run(config(**more))
+    report = fit_run(config(weights=None))
     assert (report["selection"], report["head"], report["steps"], asked) == (None, None, 3, [])
     assert "--keep" not in report["command"]
 

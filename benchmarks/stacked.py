@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--skip-cpu", action="store_true", help="with --device cuda: measure only the GPU")
     parser.add_argument("--fits", type=int, default=60)
     parser.add_argument("--method", default="so")
-    parser.add_argument("--components", type=int, default=HeadSettings().components)
+    parser.add_argument("--components", type=int, help="default: that of the method")
     parser.add_argument("--steps", type=int, help="default: 100 on a CPU, 300 on a GPU")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--features", type=Path, help="an .npz with features, labels and domains")
@@ -135,7 +135,7 @@ def main() -> None:
     data = made_up() if options.features is None else from_file(options.features)
     problems = office_problems(*data, options.fits)
     report = [
-        f"{options.fits} fits, method {options.method}, {data[0].shape[1]} features, {options.components} components; "
+        f"{options.fits} fits, method {options.method}, {data[0].shape[1]} features, {options.components or 'the usual'} components; "
         f"Python {platform.python_version()}, torch {torch.__version__}, {torch.get_num_threads()} CPU threads"
         + (f", {torch.cuda.get_device_name()}" if options.device == "cuda" else "")
     ]

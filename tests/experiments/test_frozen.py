@@ -62,7 +62,7 @@ def test_cells_end_as_single_fits_do(tmp_path):
         assert result.accuracy == tested
         assert result.curve["loss"] == pytest.approx(fit.history["loss"].tolist(), rel=1e-3)
         assert (result.zeta is not None) == (cell.method == "so+zeta")
-        assert result.steps == 8
+        assert result.steps == (8 if fit.settings.trains_network() else 0)
         assert found[cell.method, cell.split].cell.frozen
 
 
@@ -112,7 +112,7 @@ def test_a_failing_cell_is_told_and_the_others_go_on(tmp_path, monkeypatch):
 
 
 def test_a_fit_that_diverges_is_a_failure(tmp_path):
-    plan = plan_of(tmp_path, methods=("s+t",), splits=(1,), frozen={**SETTINGS, "lr": 1e30})
+    plan = plan_of(tmp_path, methods=("so",), splits=(1,), frozen={**SETTINGS, "lr": 1e30, "feature_scale": "none"})
     ((_, error),) = run_grid(plan, InlineEngine()).failed
     assert "training diverged" in error
 

@@ -203,7 +203,7 @@ def test_lp_ft_trains_the_classifier_and_then_all_as_torch_would(optimizer):
     stacked = StackedOptimizer(parameters, [of_fit])
     single = {name: torch.nn.Parameter(x.clone()) for name, x in start.items()}
     rates = dict(zip(names, (0.01, 0.1), strict=True))
-    options = {"weight_decay": 0.0} if optimizer == "adamw" else {"momentum": 0.9}
+    options = {"weight_decay": 0.0, "eps": 1e-6} if optimizer == "adamw" else {"momentum": 0.9}
     build = torch.optim.AdamW if optimizer == "adamw" else torch.optim.SGD
     torchs = build([{"params": [x], "lr": rates[name]} for name, x in single.items()], **options)
     assert of_fit.steps_of_head() == 4

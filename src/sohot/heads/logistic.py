@@ -13,7 +13,8 @@ from torch import Tensor
 _HISTORY = 10
 _MOST_ROUNDS = 500
 _MOST_HALVINGS = 30
-_TOLERANCE = 1e-5  # of the gradient, as a share of λ but at most 1e-8: probabilities are then right to about 1e-6
+_TOLERANCE = 3e-8  # of the gradient: probabilities are then right to about 1e-6
+_SMALL_DECAY = 1e-3  # below this λ less is tolerated, because the error of weights is that of the gradient over λ
 _DESCENT = 1e-4  # share of the expected descent that a step must reach (Armijo)
 _ROUNDING = 1e-14  # of a loss: near the minimum it no longer shows a descent that the gradient still does
 _ABSENT = 10.0  # a class without rows lies this far below the others, where its unpenalised bias would fall for ever
@@ -44,7 +45,8 @@ def fit_logistic(rows: Tensor, classes: Tensor, row_weights: Tensor, decay: Tens
     """
     # In float32 fits with a small λ come to rest too far from their minimum.
     problem = _Problem(rows.double(), row_weights.double(), decay.double(), classes, num_classes)
-    found = _minimise(problem)
+    tolerance = _TOLERANCE * (decay.double() / _SMALL_DECAY).clamp(0.01, 1)
+    found = _minimise(problem, tolerance)
     weight, bias = problem.parts(found)
     bias = bias - bias.masked_fill(~problem.present, 0).sum(1, keepdim=True) / problem.present.sum(1, keepdim=True)
     lowest = bias.masked_fill(~problem.present, torch.inf).amin(1, keepdim=True)
@@ -62,7 +64,6 @@ class _Problem:
         self.truth = truth * row_weights.unsqueeze(2)
         self.present = self.truth.sum(1) > 0  # (F, C)
         self.absent = ~self.present.unsqueeze(1)
-        self.tolerance = (_TOLERANCE * decay).clamp(1e-10, 1e-8)
         # The curvature along a column while all classes are equally likely. Columns are principal axes, which differ
         # much in length: in this unit L-BFGS needs a third of the rounds.
         squares = (rows.square() * row_weights.unsqueeze(2)).sum(1)
@@ -91,15 +92,15 @@ class _Problem:
         return loss, gradient.flatten(1)
 
 
-def _minimise(problem: _Problem) -> Tensor:
-    """Run L-BFGS with backtracking until every fit rests."""
+def _minimise(problem: _Problem, tolerance: Tensor) -> Tensor:
+    """Run L-BFGS with backtracking until the gradient of every fit is within its tolerance."""
     flat = problem.rows.new_zeros(problem.shape[0], problem.shape[1] * problem.shape[2])
     loss, gradient = problem(flat)
     moving = torch.ones_like(loss, dtype=torch.bool)
     moves: list[Tensor] = []
     turns: list[Tensor] = []
     for _ in range(_MOST_ROUNDS):
-        moving &= gradient.abs().amax(1) > problem.tolerance
+        moving &= gradient.abs().amax(1) > tolerance
         if not bool(moving.any()):
             break
         direction = _direction(gradient, moves, turns, problem.inverse)

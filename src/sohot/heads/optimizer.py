@@ -9,7 +9,8 @@ from ..functional.schedule import learning_rate_factor
 from ..methods.settings import HeadSettings
 from .network import of_network
 
-_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # as torch.optim.AdamW
+_BETA1, _BETA2 = 0.9, 0.999  # as torch.optim.AdamW
+_EPSILON = 1e-6  # torch's 1e-8 would turn rounding into steps: fits start at a minimum, where gradients are near 0
 
 
 class FlatParameters:

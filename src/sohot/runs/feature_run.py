@@ -124,9 +124,13 @@ def _choice(model: SoHoTClassifier | SoHoTClassifierCV) -> dict[str, Any] | None
                 "settings": params,
                 "score": None if np.isnan(mean) else float(mean),
                 "standard_error": float(np.nan_to_num(error)),
+                "log_likelihood": None if np.isnan(likelihood) else float(likelihood),
+                "weight": weight,
             }
-            for params, mean, error in zip(
-                results["params"], results["mean_test_score"], results["standard_error"], strict=True
+            for params, mean, error, likelihood, weight in zip(
+                *(results[key] for key in ("params", "mean_test_score", "standard_error", "mean_log_likelihood")),
+                model.weights_,
+                strict=True,
             )
         ],
     }

@@ -251,6 +251,7 @@ def test_files_of_versions_without_other_methods_are_read(tmp_path: Path) -> Non
     for table in (content["config"]["settings"], content["about"]["params"]):
         for name in ("loss_weight", "margin", "temperature", "l2_sp", "head_first"):
             del table[name]
+    del content["about"]["params"]["calibrate"]
     tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
     safetensors.torch.save_file(tensors, tmp_path / "old", {**metadata, "content": json.dumps(content)})
     assert_same(SoHoTClassifier.load(tmp_path / "old"), saved, 0.0)

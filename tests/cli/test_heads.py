@@ -77,7 +77,7 @@ def test_a_head_is_tested_described_and_refused_like_a_run(
     assert (described["classes"], described["step"]) == (["blue", "green", "red"], 60)
     assert described["command"].startswith("sohot fit-features --source")
     text = sohot("info", root / "head").out
-    assert "a head on features, trained for 60 steps" in text
+    assert "a head on features, a logistic regression" in text
     assert "18 rows" in text
     alone = Path(shutil.copy(root / "head" / "model.safetensors", tmp_path / "alone.safetensors"))
     assert "small-cnn" in sohot("info", alone).out

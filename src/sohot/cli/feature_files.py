@@ -151,6 +151,7 @@ def fit_feature_files(
     if accuracy is not None:
         print_accuracy(accuracy)
     result = "" if accuracy is None else f", accuracy {percent(accuracy['micro'])} %"
+    result += f", temperature {report['temperature']:.2f}"
     print_text(f"{report['method']}: trained in {report['training_seconds']:.1f} s{result}, model in {out}")
 
 

@@ -88,6 +88,7 @@ def _fit_in(out: Path, split: FeatureSplit, params: Mapping[str, Any], progress:
         "network": target.network,
         "settings": trained.settings().as_json(),
         "chosen": _choice(model),
+        "temperature": trained.temperature_,
         "class_weights": _plain(trained.class_weights_),
         "last_step": {name: float(values[-1]) for name, values in trained.history_.items()},
         "accuracy": accuracy,

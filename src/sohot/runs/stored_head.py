@@ -110,10 +110,11 @@ def describe_head(path: Path) -> dict[str, Any]:
     """
     head = read_head(path)
     settings, temperature = head.fit.settings, head.fit.temperature
+    training = f"trained for {settings.steps} steps" if settings.trains_network() else "a logistic regression"
     found = _read_report(path / REPORT) if path.is_dir() else {}
     return {
         "run": str(path),
-        "state": f"a head on features, trained for {settings.steps} steps",
+        "state": f"a head on features, {training}",
         "step": settings.steps,
         "method": settings.resolved_method().name,
         "data": found.get("data"),

@@ -134,8 +134,9 @@ def main() -> None:
 
     data = made_up() if options.features is None else from_file(options.features)
     problems = office_problems(*data, options.fits)
+    components = HeadSettings(method=options.method, components=options.components).used_components() or "all"
     report = [
-        f"{options.fits} fits, method {options.method}, {data[0].shape[1]} features, {options.components or 'the usual'} components; "
+        f"{options.fits} fits, method {options.method}, {data[0].shape[1]} features, {components} components; "
         f"Python {platform.python_version()}, torch {torch.__version__}, {torch.get_num_threads()} CPU threads"
         + (f", {torch.cuda.get_device_name()}" if options.device == "cuda" else "")
     ]

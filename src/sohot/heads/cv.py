@@ -70,7 +70,7 @@ class SoHoTClassifierCV(FeatureClassifier):
         >>> search.fit(X, y, sample_domain=sample_domain).best_params_
         {'method': 's+t'}
         >>> SoHoTClassifierCV().fit(X, y, sample_domain=sample_domain).reason_
-        'the average of 9 candidates, …: 100.0 % of 6 held-out target rows right; …'
+        'the average of 9 candidates, ...: 100.0 % of 6 held-out target rows right; ... counts most, ... %'
     """
 
     best_params_: dict[str, Any]

@@ -271,7 +271,7 @@ def choose(
         ...     return CandidateScore(name, (FoldScore.of(HeldOut(logits, [0] * 8 + [1])),))
         >>> choose([score("s+t", 1.0), score("so", 1.1)]).reason("rows")
         's+t: 88.9 % of 9 held-out target rows right, so 88.9 %; the labels cannot tell so from it (log-likelihood
-        +0.007 ± 0.014 per row), so the default stays'
+        +0.0... ± 0.0... per row), so the default stays'
     """
     whole = [place for place, score in enumerate(scores) if score.failure is None]
     if not whole:

@@ -163,7 +163,10 @@ def main() -> None:
             print(json.dumps(found[-1]), flush=True)
         splits = [Path(str(one["split"])) for one in found if one["data"] == "new user"]
         user = list(pool.map(on_features, [options.folder] * len(splits), splits))
-    found.sort(key=lambda one: str(one["name"]))
+    found = sorted(
+        ({key: value for key, value in one.items() if key != "split"} for one in found),
+        key=lambda one: str(one["name"]),
+    )
     options.out.write_text(tabulate(found, user), encoding="utf-8")
     options.out.with_suffix(".json").write_text(json.dumps({"runs": found, "user": user}, indent=1), encoding="utf-8")
     print(options.out.read_text(encoding="utf-8"))

@@ -124,9 +124,10 @@ def selection(monkeypatch):
         scores = {}
         for value in values:
             with suppress(Diverged):
-                scores[value] = score({key: value})
+                held_out = score({key: value})
+                scores[value] = held_out.right / len(held_out)
         best = max(scores, key=scores.get)
-        return SimpleNamespace(settings={key: best}, score=scores[best], trials=len(values))
+        return SimpleNamespace(settings={key: best}, accuracy=scores[best], trials=len(values))
 
     monkeypatch.setitem(sys.modules, "sohot.selection.search", SimpleNamespace(select=select))
     return asked

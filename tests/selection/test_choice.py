@@ -115,7 +115,7 @@ def test_being_too_sure_costs_little():
 
 def test_one_row_is_never_clear():
     one, other = (CandidateScore(name, (FoldScore.of(HeldOut([[x, 0.0]], [0])),)) for name, x in (("a", 0), ("b", 9)))
-    assert not Gain.of(other, one).is_clear
+    assert not Gain.of(other.log_likelihoods, one.log_likelihoods).is_clear
     assert choose([one, other]).chosen == "a"
 
 

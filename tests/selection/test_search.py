@@ -15,6 +15,7 @@ import sohot
 from sohot._process import Runner
 from sohot.selection import study as study_module
 from sohot.selection.choice import AllFailed
+from sohot.selection.held_out import HeldOut
 from sohot.selection.search import select
 from sohot.selection.search_space import combinations, parse_space
 from sohot.selection.study import Tried
@@ -283,3 +284,24 @@ def test_numbers_that_no_one_can_mean_are_refused(tmp_path, bad):
     (name,) = bad
     with pytest.raises(ValueError, match=f"^{name} must be at most "):
         run(wide_score, WIDE, tmp_path, **bad)
+
+
+def held_out(margins):
+    return HeldOut([[margin, 0.0] for margin in margins], [0] * len(margins))
+
+
+def test_held_out_rows_keep_the_default_unless_another_is_clearly_better(tmp_path):
+    rows = {1: [0.9, 1.0, 1.1, -0.1] * 6, 2: [1.2, 0.8, 1.3, -0.3] * 6, 3: [3.0, 3.1, 3.2, 2.9] * 6}
+    given = {"folder": tmp_path, "trials": 9, "seed": 0}
+    nearly = select(lambda one: held_out(rows[one["x"]]), {"x": [1, 2]}, name="nearly", **given)
+    clearly = select(lambda one: held_out(rows[one["x"]]), {"x": [1, 2, 3]}, name="clearly", **given)
+    assert (nearly.settings, nearly.accuracy) == ({"x": 1}, 0.75)
+    assert (clearly.settings, clearly.accuracy) == ({"x": 3}, 1.0)
+    again = select(lambda _: pytest.fail("known already"), {"x": [1, 2, 3]}, name="clearly", **given)
+    assert again == clearly
+
+
+def test_logits_that_are_not_finite_are_a_failure(tmp_path):
+    rows = {1: [float("nan")] * 4, 2: [0.1] * 4}
+    chosen = select(lambda one: held_out(rows[one["x"]]), {"x": [1, 2]}, name="nan", folder=tmp_path, trials=2, seed=0)
+    assert chosen.settings == {"x": 2}

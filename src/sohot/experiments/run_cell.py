@@ -5,9 +5,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..data.protocols.cross_validation import few_shot_folds
 from ..data.protocols.split import Split
 from ..selection.choice import AllFailed
+from ..selection.held_out import HeldOut
 from ..training.errors import Diverged, TrainingError
 from .cell import Cell
 from .cell_training import Workplace, config_of, draw_split, train
@@ -51,7 +54,7 @@ def run_cell(cell: Cell, where: Workplace) -> CellResult:
 
 
 def _select(cell: Cell, split: Split, where: Workplace) -> ChosenSettings:
-    """Choose settings by mean accuracy over few-shot folds, or by accuracy on the validation images."""
+    """Choose settings by what they say about held-out shots, or about the validation images."""
     from ..selection.search import select  # Optuna is slow to import
 
     if cell.select == "validation":
@@ -60,10 +63,14 @@ def _select(cell: Cell, split: Split, where: Workplace) -> ChosenSettings:
         folds = few_shot_folds(split.sides["target_train"])
         problems = [{**split.sides, "target_train": rest, "validation": held} for rest, held in folds]
 
-    def score(settings: dict[str, Any]) -> float:
+    def score(settings: dict[str, Any]) -> HeldOut:
         merged = {**cell.settings, **settings}
-        shares = [train(cell, merged, split.classes, sides, "validation", where).tested() for sides in problems]
-        return math.fsum(share.micro for share in shares) / len(shares)
+        found = []
+        for sides in problems:
+            logits = train(cell, merged, split.classes, sides, "validation", where).logits
+            assert logits is not None  # there are images to validate on
+            found.append(HeldOut(logits.numpy(), np.asarray(sides["validation"].labels)))
+        return HeldOut.join(found)
 
     space, config = cell.search["space"], config_of(cell, cell.settings, where)
     given = {name: getattr(config.settings(), name, None) for name in space}
@@ -81,7 +88,7 @@ def _select(cell: Cell, split: Split, where: Workplace) -> ChosenSettings:
         )
     except AllFailed as error:
         raise TrainingError(str(error)) from None
-    return ChosenSettings(dict(chosen.settings), chosen.score, chosen.trials)
+    return ChosenSettings(dict(chosen.settings), chosen.accuracy or 0.0, chosen.trials)
 
 
 def _curve(history: Sequence[Mapping[str, float]]) -> Curve:

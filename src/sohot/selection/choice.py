@@ -151,9 +151,9 @@ class Gain(NamedTuple):
     standard_error: float
 
     @classmethod
-    def of(cls, one: CandidateScore, other: CandidateScore) -> "Gain":
-        """Compare two candidates row by row."""
-        gains = one.log_likelihoods - other.log_likelihoods
+    def of(cls, one: Logits, other: Logits) -> "Gain":
+        """Compare the log-likelihoods of two candidates row by row."""
+        gains = one - other
         error = gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else np.inf
         return cls(float(gains.mean()), float(error))
 
@@ -217,7 +217,7 @@ class Choice:
             return f"{default.name} failed, and of the others it makes the true classes most likely"
         if self.leader == self.default:
             return "no other candidate makes their true classes more likely"
-        gain = Gain.of(leader, default)
+        gain = Gain.of(leader.log_likelihoods, default.log_likelihoods)
         told = f"log-likelihood {gain.mean:+.3f} ± {gain.standard_error:.3f} per {unit.rstrip('s')}"
         if self.is_told:
             return f"it makes their true classes more likely than {default.name} does, clearly ({told})"
@@ -277,7 +277,9 @@ def choose(
     if not whole:
         raise AllFailed(f"all {len(scores)} candidates failed; the first failure: {scores[0].failure}")
     leader = max(whole, key=lambda place: (scores[place].log_likelihoods.mean(), place == default))
-    is_clear = default not in whole or (leader != default and Gain.of(scores[leader], scores[default]).is_clear)
+    is_clear = default not in whole or (
+        leader != default and Gain.of(scores[leader].log_likelihoods, scores[default].log_likelihoods).is_clear
+    )
     return Choice(leader if is_clear else default, tuple(scores), options or {}, default, leader)
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -92,9 +92,9 @@ class Pulse:
                 (self._folder / self.name).touch()
 
 
-_FORMAT = 1
+_FORMAT = 2
 _LOOK_AGAIN_SECONDS = 0.5
-_PLACE, _RUNNER, _PULSE, _FAILURE = "place", "runner", "pulse", "failure"
+_PLACE, _RUNNER, _PULSE, _FAILURE, _ROWS, _ACCURACY = "place", "runner", "pulse", "failure", "rows", "accuracy"
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,16 @@ class Tried:
         settings: The setting.
         score: Its score; −∞ if it failed.
         failure: Why it failed; None if it did not.
+        log_likelihoods: Of the held-out rows that gave the score; empty if another number is the score.
+        accuracy: Share of them classified correctly; None likewise.
     """
 
     number: int
     settings: dict[str, Any]
     score: float
     failure: str | None = None
+    log_likelihoods: tuple[float, ...] = ()
+    accuracy: float | None = None
 
 
 class SharedStudy:
@@ -174,7 +178,10 @@ class SharedStudy:
         for trial in self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             place, score = trial.user_attrs[_PLACE], trial.value
             if place < self.trials and place not in found and score is not None:
-                found[place] = Tried(place, self._settings(trial.params), score, trial.user_attrs.get(_FAILURE))
+                known = trial.user_attrs
+                rows = tuple(known.get(_ROWS, ()))
+                settings = self._settings(trial.params)
+                found[place] = Tried(place, settings, score, known.get(_FAILURE), rows, known.get(_ACCURACY))
         return [found[place] for place in sorted(found)]
 
     def _open(self) -> optuna.Study:
@@ -249,13 +256,22 @@ class StudyTrial:
     number: int
     settings: dict[str, Any]
 
-    def finish(self, score: float, failure: str | None = None) -> Tried:
+    def finish(
+        self,
+        score: float,
+        failure: str | None = None,
+        log_likelihoods: Sequence[float] = (),
+        accuracy: float | None = None,
+    ) -> Tried:
         """Save its score, unless others counted this process as dead."""
+        rows = tuple(log_likelihoods)
+        notes = {_FAILURE: failure, _ROWS: list(rows) or None, _ACCURACY: accuracy}
         with suppress(RuntimeError):  # how Optuna reports a trial that is already finished
-            if failure is not None:
-                self._trial.set_user_attr(_FAILURE, failure)
+            for name, value in notes.items():
+                if value is not None:
+                    self._trial.set_user_attr(name, value)
             self._study.tell(self._trial, score, skip_if_finished=True)
-        return Tried(self.number, self.settings, score, failure)
+        return Tried(self.number, self.settings, score, failure, rows, accuracy)
 
     def give_back(self) -> None:
         """Let another process try it."""

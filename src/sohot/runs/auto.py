@@ -71,9 +71,9 @@ def candidates_of(
 
     Example:
         >>> [one.name for one in candidates_of(RunConfig(method="auto"), head=True)]
-        ['head', 's+t', 'gentle s+t', 'means', 'm', 'so', 'ccsa']
+        ['head', 's+t', 'means', 'm', 'so']
         >>> [one.name for one in candidates_of(RunConfig(method="auto", lr=0.01))]
-        ['s+t', 'means', 'm', 'so', 'ccsa']
+        ['s+t', 'means', 'm', 'so']
         >>> [one.name for one in candidates_of(RunConfig(method="so"), head=True)]
         ['head', 'so']
     """
@@ -86,6 +86,8 @@ def candidates_of(
     found = [Candidate(HEAD, AUTO_CANDIDATES[HEAD], head_of(config))] if head else []
     for name, options in listed.items():
         own = {key: value for key, value in options.items() if key not in kept}
+        if config.epochs is not None:
+            own.pop("steps", None)  # who counts in epochs has said how long
         found.append(Candidate(name, options, _fitting(replace(layers, **own)) if is_auto(config) else layers))
     return distinct(found)
 

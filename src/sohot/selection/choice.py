@@ -13,8 +13,8 @@ from .calibration import fit_temperature
 from .held_out import HeldOut, Logits
 
 CLEAR = 2.0
-"""Standard errors by which a candidate must lead the default to replace it. Candidates that are no better were taken
-for better by one standard error in every fifth development task, by two in almost none: docs/results/choosing.md."""
+"""Standard errors by which a candidate must lead the default to replace it. By one, candidates that are no better are
+taken for better now and then, by two hardly ever: docs/results/choosing.md."""
 
 _ROUNDING = 1e-6  # nats: by less, candidates differ only in how their numbers were added up
 

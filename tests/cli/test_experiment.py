@@ -166,7 +166,7 @@ def test_a_wrong_call_is_a_sentence(sohot, options, sentence):
 def test_what_the_data_set_has_not_is_a_sentence(sohot, mine):
     for options, sentence in (
         (("--shifts", "photos-films"), "shift must be one of"),
-        (("--backbone", "lite1"), "lite1"),
+        (("--backbone", "lite9"), "lite9"),
         (("--select", "validation"), "--select validation needs validation images"),
         (("--frozen", "--engine", "ray"), "omit --engine ray"),
         (("--frozen", "--set", "learning_rate=0.1"), "'learning_rate' is now called 'lr'"),

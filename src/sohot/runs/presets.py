@@ -125,8 +125,8 @@ def explain_paper(config: RunConfig) -> str:
 
     Example:
         >>> explain_paper(resolve_paper(RunConfig(method="paper", backbone="alexnet")))
-        'method paper stands for --method so --streams separate --heads shared --estimator plugin --feature-scale none
-        --sigma1 1.6e-08 --sigma2 7e-06 --tap after-relu --dropout everywhere --optimizer sgd'
+        'method paper stands for --method so --streams separate --heads shared --keep layers --estimator plugin
+        --feature-scale none --sigma1 1.6e-08 --sigma2 7e-06 --tap after-relu --dropout everywhere --optimizer sgd'
     """
     values = {one.name: getattr(config, one.name) for one in PAPER_VALUES}
     words = [f"{flag(name)} {_text(value)}" for name, value in values.items() if value not in (None, False, True)]

@@ -7,7 +7,6 @@ photos and 40 cartoons of each class, three of these labelled, in ten draws. On 
 minutes.
 """
 
-import argparse
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # runs go side by side
@@ -22,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from prove import interval
-from tasks import Task, _domains, image_tasks
+from tasks import Task, command_line, image_tasks, read_domains
 
 from sohot import SoHoTClassifier, SoHoTClassifierCV
 from sohot.data.labelled import LabelledImages
@@ -93,7 +92,7 @@ def run(job: Job, work: Path, device: str) -> dict[str, object]:
 
 def on_features(folder: Path, split: Path) -> dict[str, float]:
     """Train classifiers on features of the images of a run of the new user."""
-    domains = _domains(folder, "lite0")["pacs"]
+    domains = read_domains(folder, "lite0")["pacs"]
     sides = json.loads(split.read_text(encoding="utf-8"))["sides"]
     rows = {}
     for side, domain in (("source_train", "photo"), ("target_train", "cartoon"), ("target_test", "cartoon")):
@@ -140,13 +139,10 @@ def tabulate(found: list[dict[str, object]], user: list[dict[str, float]]) -> st
 
 def main() -> None:
     """Train all runs side by side, and write the tables and a JSON file of all numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = command_line(__doc__)
+    parser.add_argument("data", type=Path, help="the folders office31 and pacs")
     parser.add_argument("--work", type=Path, default=Path("choosing-runs"))
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--office", type=int, default=5, help="draws of Office-31")
     parser.add_argument("--pacs", type=int, default=10, help="draws of PACS")
     options = parser.parse_args()

@@ -5,7 +5,6 @@
 FOLDER holds features: see tasks.py. On 16 cores it takes about four minutes.
 """
 
-import argparse
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tasks run side by side
@@ -14,7 +13,6 @@ import csv
 import multiprocessing
 import time
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -22,7 +20,7 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tasks import Task, proof_tasks
+from tasks import Task, command_line, proof_tasks
 
 from sohot import SoHoTClassifier, SoHoTClassifierCV
 from sohot.heads.baselines import baseline
@@ -107,11 +105,7 @@ def tabulate(rows: list[dict[str, object]]) -> str:
 
 def main() -> None:
     """Compute all tasks side by side, and write the tables and a CSV file of all numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
-    options = parser.parse_args()
+    options = command_line(__doc__).parse_args()
     with ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn")) as pool:
         rows = [row for found in pool.map(compute, proof_tasks(options.folder)) for row in found]
     options.out.write_text(tabulate(rows), encoding="utf-8")

@@ -7,7 +7,6 @@ so, about held-out source rows or unlabelled test rows), and takes one candidate
 takes about six minutes.
 """
 
-import argparse
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tasks run side by side
@@ -16,12 +15,11 @@ import multiprocessing
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from scipy.special import softmax
-from tasks import Task, development_tasks
+from tasks import Task, command_line, development_tasks
 
 from sohot.heads.fit import fit_stack
 from sohot.heads.problem import FeatureProblem
@@ -178,11 +176,7 @@ def compute(task: Task) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Compute all tasks side by side, and write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
-    options = parser.parse_args()
+    options = command_line(__doc__).parse_args()
     tasks = development_tasks(options.folder)
     with ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn")) as pool:
         found = list(pool.map(compute, tasks))

@@ -12,6 +12,8 @@ and the same with `--backbone studies/office31/resnet50_v1.py:resnet50_v1 --weig
 Digits are their 256 pixels and need no file.
 """
 
+import argparse
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -51,7 +53,7 @@ class Task:
 
 
 @cache
-def _domains(folder: Path, backbone: str) -> dict[str, dict[str, tuple[np.ndarray, np.ndarray, list[str]]]]:
+def read_domains(folder: Path, backbone: str) -> dict[str, dict[str, tuple[np.ndarray, np.ndarray, list[str]]]]:
     """Read features, classes and file names by data set and domain."""
     found: dict[str, dict[str, tuple[np.ndarray, np.ndarray, list[str]]]] = {}
     for data, names in (("office31", ("office31",)), ("pacs", ("photo", "cartoon"))):
@@ -71,7 +73,7 @@ def _draw(random: np.random.Generator, labels: np.ndarray, count: int) -> np.nda
 
 def image_tasks(folder: Path, data: str, backbone: str, draws: range) -> Iterator[Task]:
     """Draw tasks for every ordered pair of domains of a data set."""
-    domains = _domains(folder, backbone)[data]
+    domains = read_domains(folder, backbone)[data]
     for draw in draws:
         for source, (xs, ys, source_files) in domains.items():
             for target, (xt, yt, target_files) in domains.items():
@@ -115,6 +117,15 @@ def development_tasks(folder: Path) -> list[Task]:
     pacs = image_tasks(folder, "pacs", "lite0", range(DEVELOPMENT, DEVELOPMENT + 12))
     office = shot_tasks(folder, "lite0", range(DEVELOPMENT, DEVELOPMENT + 2))
     return [*pacs, *office, *digit_tasks(range(10), "development")]
+
+
+def command_line(description: str | None) -> argparse.ArgumentParser:
+    """Return the command line that all parts of the study share."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="features, see tasks.py")
+    parser.add_argument("--out", type=Path, required=True, help="Markdown file to write")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="tasks side by side")
+    return parser
 
 
 def proof_tasks(folder: Path) -> list[Task]:

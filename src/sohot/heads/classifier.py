@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from ..methods.options import SEED, renamed
 from ..methods.settings import HeadSettings
-from ..selection.calibration import fit_temperature
+from ..selection.choice import CandidateScore
 from ..selection.folds import Fold, TooFewShots
 from ..training.errors import Diverged
 from .domains import DomainRows, TargetStream
@@ -22,7 +22,7 @@ from .feature_classifier import FeatureClassifier
 from .fit import fit_stack
 from .problem import FeatureProblem, Offset, fitting_settings, make_problem
 from .result import StackedFit, not_a_classifier, read_fit, write_fit
-from .shots import join_folds, score_fold, shot_folds
+from .shots import score_fold, shot_folds
 
 _ABOUT = {"n_features_in_": "source", "n_features_target_": "target"}
 """Attributes that a file holds besides the networks: the number of features of each domain."""
@@ -185,9 +185,8 @@ class SoHoTClassifier(FeatureClassifier):
         found, *others = fit_stack(parts, [settings] * len(parts), device=self.device)
         if found.diverged:
             raise Diverged("training diverged (the loss is not finite): lower lr, sigma1, sigma2 or loss_weight")
-        held_out = join_folds([score_fold(fit, problem, fold) for fit, fold in zip(others, folds, strict=True)])
-        if held_out is not None:
-            found = replace(found, temperature=fit_temperature(held_out))
+        scores = [score_fold(fit, problem, fold) for fit, fold in zip(others, folds, strict=True)]
+        found = replace(found, temperature=CandidateScore(settings.method, tuple(scores)).temperature)
         self.classes_ = rows.classes
         self.n_features_target_ = problem.target.shape[1]
         self._take(found.for_raw_rows(offsets))

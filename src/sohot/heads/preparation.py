@@ -97,6 +97,8 @@ def principal_axes(centred: Tensor, count: int) -> Tensor:
 
 def _leading_span(centred: Tensor, width: int) -> Tensor:
     """Orthonormal columns that span nearly the first principal axes, by subspace iteration: (problems, d, width)."""
+    if width == centred.shape[2]:  # the whole space, which needs no search
+        return torch.eye(width, dtype=centred.dtype, device=centred.device).expand(len(centred), -1, -1)
     start = torch.randn(centred.shape[2], width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     transposed = centred.transpose(1, 2)
     found = transposed @ (centred @ start.to(centred))

@@ -1,7 +1,5 @@
 """Labelled target rows that are held out in turn, and what fits without them say about them."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ..selection.choice import FoldScore
@@ -34,9 +32,3 @@ def score_fold(fit: StackedFit, problem: FeatureProblem, fold: Fold) -> FoldScor
         return FoldScore(0, len(fold.held), "training diverged")
     logits = fit.predict_logits(problem.target[fold.held]).cpu().double().numpy()
     return FoldScore.of(HeldOut(logits, problem.target_labels[fold.held].numpy()))
-
-
-def join_folds(scores: Sequence[FoldScore]) -> HeldOut | None:
-    """Join what fits say about the rows of their folds; None if none of them succeeded."""
-    found = [score.held_out for score in scores if score.held_out is not None]
-    return HeldOut.join(found) if found else None

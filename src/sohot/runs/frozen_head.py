@@ -15,6 +15,7 @@ from ..data.image_batches import ImageInputs
 from ..data.labelled import LabelledImages
 from ..data.protocols.cross_validation import few_shot_rows
 from ..heads.logistic import fit_logistic
+from ..heads.preparation import principal_axes
 from ..methods.settings import HeadSettings
 from ..networks.inference import run_batches
 from ..networks.trunk_and_tail import TargetClassifier
@@ -31,9 +32,6 @@ TARGET_SHARE = HeadSettings.target_weight or 0.5
 
 DECAY = HeadSettings.head_decay
 """λ in the unit in which features have a mean square of 1, unless --head-decay is given: likewise."""
-
-_NEGLIGIBLE = 1e-10
-"""Share of the largest variance: what varies less is rounding noise."""
 
 
 class LabelledFeatures(NamedTuple):
@@ -206,7 +204,8 @@ class FrozenProblem:
         rows = rows - self.mean  # the bias is free, so this changes the conditioning, not the classifier
         self.scale = float(rows.square().mean().sqrt()) or 1.0
         self.decay = None if decay is None else decay / self.scale**2
-        self.axes = _principal_axes(rows)  # the minimum lies in their span, and along them it is found sooner
+        # The minimum lies in the span of the rows, and along their principal axes it is found sooner.
+        self.axes = principal_axes(rows.unsqueeze(0), min(rows.shape))[0]
         self.rows = rows / self.scale @ self.axes
 
     def solve(self) -> FrozenHead:
@@ -258,12 +257,3 @@ class FrozenProblem:
         """Fold the preparation of the features into the classifier."""
         weight = head.weight @ self.axes.T / self.scale
         return FrozenHead(weight.float().cpu(), (head.bias - weight @ self.mean).float().cpu())
-
-
-def _principal_axes(centred: Tensor) -> Tensor:
-    """Return all principal axes of centred rows as orthonormal columns, without those along which nothing varies."""
-    wide = centred.shape[0] < centred.shape[1]
-    variances, found = torch.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
-    kept = variances > _NEGLIGIBLE * variances[-1].clamp(min=1e-300)
-    axes: Tensor = centred.T @ (found[:, kept] / variances[kept].sqrt()) if wide else found[:, kept]
-    return axes

@@ -15,7 +15,8 @@ from typing import Any, get_args, get_type_hints
 from ..functional.plain_checks import check_choice, check_count, check_not_negative, check_orders
 
 DATA, NETWORK, METHOD, TRAINING, MACHINE, RUN = "Data", "Network", "Method", "Training", "Machine", "Run"
-GROUPS = (DATA, RUN, NETWORK, METHOD, TRAINING, MACHINE)
+POOL = "Unlabelled images"
+GROUPS = (DATA, RUN, NETWORK, METHOD, POOL, TRAINING, MACHINE)
 """Headings of options, in the order of the help."""
 
 RENAMED = {

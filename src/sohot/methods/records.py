@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .pool_recipes import USUAL
+
 SCATTERS = ("orders", "sigma1", "sigma2", "estimator", "feature_scale")
 ZETA = ("alpha1", "alpha2", "zeta_lr")
 TWO_DOMAINS = ("target_weight",)
@@ -36,6 +38,8 @@ class Method:
         start_pull: How strongly weights are pulled toward their initial values, unless `l2_sp` overrides it.
         head_first: Share of the steps that train only the classifier, unless the option `head_first` overrides it.
         search: Values of its own options to choose from; None stands for the usual value.
+        pool: How it learns from unlabelled target images, if there are any: a name in `pool_recipes.RECIPES`.
+        needs_pool: Whether it makes no sense without them.
     """
 
     name: str
@@ -53,6 +57,8 @@ class Method:
     start_pull: float = 0.0
     head_first: float = 0.0
     search: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    pool: str = USUAL
+    needs_pool: bool = False
 
     @property
     def aligns(self) -> bool:

@@ -4,7 +4,7 @@ The classes here and `sohot.runs.RunConfig` are the single table of options: eac
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 from ..functional.plain_checks import ESTIMATORS
@@ -16,6 +16,7 @@ from .options import (
     NETWORK,
     NOT_NEGATIVE,
     ORDERS,
+    POOL,
     SEED,
     SHARE,
     STEPS,
@@ -31,6 +32,7 @@ from .options import (
     redeclared,
     renamed,
 )
+from .pool_recipes import PRIORS, RECIPES, PoolRecipe
 from .registry import Method, method, methods_help
 
 OPTIMIZERS = ("sgd", "adamw")
@@ -99,7 +101,56 @@ class MethodOptions:
 
 
 @dataclass(frozen=True)
-class ImageOptions(MethodOptions):
+class PoolOptions:
+    """Options of training with unlabelled target images (the pool); without any they do nothing."""
+
+    pool_loss: str | None = option(
+        None,
+        POOL,
+        f"What to learn from them: {'; '.join(f'{one.name}: {one.label}' for one in RECIPES.values())}.",
+        one_of(*RECIPES),
+        shown="the method's own",
+    )
+    pool_weight: float = option(1.0, POOL, "Factor of the losses on unlabelled images.", NOT_NEGATIVE)
+    threshold: float | None = option(
+        None,
+        POOL,
+        "Least confidence of a pseudo-label, as a multiple of the mean confidence on source images.",
+        NOT_NEGATIVE,
+        shown="0.9",
+    )
+    prior: str | None = option(
+        None,
+        POOL,
+        "Class shares that pseudo-labels are moved toward: estimated from the images, uniform, or none.",
+        one_of(*PRIORS),
+        shown="estimated",
+    )
+    teacher: float | None = option(
+        None, POOL, "Weight of the past in the running average of the weights, the teacher.", SHARE, shown="0.99"
+    )
+    ramp_up: float | None = option(
+        None, POOL, "Share of the steps over which the losses on unlabelled images rise from 0.", SHARE, shown="0.5"
+    )
+    bank: bool = option(
+        True, POOL, "Align with stored features of all unlabelled images, not only with those of a batch.", SWITCH
+    )
+    pool_rows: int = option(128, POOL, "Unlabelled images in a batch.", at_least(1))
+
+    def used_recipe(self, usual: str) -> PoolRecipe:
+        """Return how to learn from the pool: the named recipe, or the usual one of a method, with the given changes.
+
+        >>> PoolOptions(threshold=0.8).used_recipe("pseudo").threshold
+        0.8
+        """
+        recipe = RECIPES[usual if self.pool_loss is None else self.pool_loss]
+        asked = {name: getattr(self, name) for name in ("threshold", "prior", "teacher", "ramp_up")}
+        terms = {name: weight * self.pool_weight for name, weight in recipe.terms.items()}
+        return replace(recipe, terms=terms, **{name: value for name, value in asked.items() if value is not None})
+
+
+@dataclass(frozen=True)
+class ImageOptions(PoolOptions, MethodOptions):
     """Options of training on images."""
 
     clip_norm: float | None = option(None, TRAINING, "Largest gradient norm; longer gradients are clipped.", ABOVE_ZERO)
@@ -251,10 +302,23 @@ class FitSettings(ImageOptions, Settings):
         super().__post_init__()
 
     def decisive(self) -> dict[str, Any]:
-        """Return the settings that affect the result: all but checkpointing, logging and the number of devices."""
-        kept = [declared.name for declared in fields(self) if declared.metadata.get("decides", True)]
+        """Return the settings that affect the result: all but checkpointing, logging and the number of devices.
+
+        Of the settings for unlabelled images only those that differ from the defaults, so that runs of versions that
+        did not know them can be resumed.
+        """
         values = self.as_json()
+        kept = [
+            declared.name
+            for declared in fields(self)
+            if declared.metadata.get("decides", True)
+            and (declared.metadata.get("group") != POOL or values[declared.name] != declared.default)
+        ]
         return {name: values[name] for name in kept}
+
+    def pool_recipe(self) -> PoolRecipe:
+        """Return how to learn from unlabelled images."""
+        return self.used_recipe(self.resolved_method().pool)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from ..methods.options import (
     METHOD,
     NETWORK,
     NOT_NEGATIVE,
+    POOL,
     RUN,
     STEPS,
     TRAINING,
@@ -234,10 +235,13 @@ RESULT_OPTIONS = tuple(
     one.name
     for one in in_groups(RunConfig)
     if one.name in ("augment", "precision")
-    or (one.metadata["group"] in (NETWORK, METHOD, TRAINING) and one.name != "keep")
+    or (one.metadata["group"] in (NETWORK, METHOD, POOL, TRAINING) and one.name != "keep")
 )
 """Options that affect a result, given the images; the others choose the images, which of two results to keep, and where
 and how to compute."""
+
+POOL_OPTIONS = tuple(one.name for one in in_groups(RunConfig) if one.metadata["group"] == POOL)
+"""Options that do nothing without unlabelled images."""
 
 _NETWORKS = ("backbone", "source_backbone")
 

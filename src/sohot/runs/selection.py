@@ -16,7 +16,7 @@ from ..selection.spaces import HEAD
 from ..training.errors import Interrupted, TrainingError
 from ..training.ranks import Ranks
 from .auto import AUTO, STAGE, SelectionFile, is_auto
-from .config import RESULT_OPTIONS, RunConfig
+from .config import POOL_OPTIONS, RESULT_OPTIONS, RunConfig
 from .frozen_head import target_folds
 from .run_data import RunData, digest_names
 from .train_and_test import train_fold
@@ -153,9 +153,9 @@ def asked_options(config: RunConfig, given: Collection[str] | None) -> dict[str,
 
 
 def result_options(config: RunConfig) -> dict[str, Any]:
-    """Return the options that affect a result, as TOML values."""
-    stored = config.stored()
-    return {name: stored.get(name) for name in RESULT_OPTIONS}
+    """Return the options that affect a result, as TOML values; those of the pool only if they were changed."""
+    stored, changed = config.stored(), config.changed()
+    return {name: stored.get(name) for name in RESULT_OPTIONS if name not in POOL_OPTIONS or name in changed}
 
 
 def describe_data(data: RunData) -> dict[str, Any]:
@@ -173,6 +173,6 @@ def describe_data(data: RunData) -> dict[str, Any]:
 
 def _own_options(candidates: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return the options in which candidates differ, by candidate."""
-    first, *others = candidates.values()
-    differ = [name for name, value in first.items() if any(one[name] != value for one in others)]
-    return {name: {key: one[key] for key in differ} for name, one in candidates.items()}
+    names = dict.fromkeys(name for one in candidates.values() for name in one)
+    differ = [name for name in names if len({repr(one.get(name)) for one in candidates.values()}) > 1]
+    return {name: {key: one.get(key) for key in differ} for name, one in candidates.items()}

@@ -29,7 +29,9 @@ def train(standin):
 
     def run(model: Any = None, data: Any = None, **options: Any) -> FitResult:
         arguments = {
-            name: options.pop(name) for name in ("batches", "run_dir", "resume", "config", "on_step") if name in options
+            name: options.pop(name)
+            for name in ("batches", "pool", "run_dir", "resume", "config", "on_step")
+            if name in options
         }
         source, source_labels, target, target_labels = standin.problem() if data is None else data
         settings = FitSettings(**{"method": "so", "steps": 12, "lr": 0.02, "device": "cpu", "loggers": (), **options})

@@ -20,6 +20,7 @@ from sohot.methods import FitSettings
 from sohot.networks import TwoStreams
 from sohot.networks.backbone import Backbone
 from sohot.training import TensorInputs, fit
+from sohot.training.pool_rows import PoolInputs
 from sohot.training.ranks import parting
 
 STEPS = 6
@@ -66,7 +67,21 @@ CASES = {
     "t": (lambda: two_streams(streams="separate"), {"method": "t"}, RandomRows(23, 8)),
     "few rows": (lambda: two_streams(streams="separate", heads="coupled"), {"method": "so+zeta"}, Sometimes()),
     "target weight": (two_streams, {"method": "so", "target_weight": 0.7, "optimizer": "adamw"}, RandomRows(11, 8)),
+    "pool": (
+        lambda: two_streams(streams="separate"),
+        {"method": "so+zeta", "pool_rows": 7, "precision": "64-true"},
+        Sometimes(),
+    ),
+    "pool without a bank": (small, {"method": "m", "pool_rows": 7, "bank": False}, RandomRows(23, 8)),
+    "pool of s": (two_streams, {"method": "s", "pool_rows": 5, "pool_loss": "im"}, RandomRows(23, 8)),
 }
+
+
+def pool():
+    """Unlabelled rows in two views, the strong one noisy."""
+    rows = problem((23, 40))[2].reshape(-1, 1, 2, 2)
+    noise = 0.2 * torch.randn(rows.shape, generator=torch.Generator().manual_seed(5))
+    return PoolInputs(TensorInputs(rows), TensorInputs(rows + noise))
 
 
 def data():
@@ -85,6 +100,8 @@ def run_case(name, **arguments):
     settings = FitSettings(**{**usual, "device": "cpu", "loggers": (), **options})
     if settings.precision == "64-true":
         arguments["double"] = True
+    if "pool" in name:
+        arguments["pool"] = pool()
     return train(make(), settings, batches, **arguments)
 
 
@@ -92,6 +109,8 @@ def train(model, settings, batches, double=False, **arguments):
     source, source_labels, target, target_labels = data()
     if double:
         source, target = (TensorInputs(x.tensor.double()) for x in (source, target))
+        if arguments.get("pool"):
+            arguments["pool"] = PoolInputs(*(TensorInputs(x.tensor.double()) for x in arguments["pool"]))
     return fit(model, source, source_labels, target, target_labels, settings, batches=batches, **arguments)
 
 

@@ -22,6 +22,7 @@ class PoolRecipe:
         name: Its name.
         label: What it does, in the few words that fit in a table.
         terms: Its losses, by name, with their weights.
+        view: The view of the pool images that the model learns from: "strong" or "weak".
         threshold: Least confidence of a pseudo-label: a multiple of the mean confidence on source rows, or if `fixed`
             a probability.
         fixed: Whether the threshold is a probability.
@@ -33,6 +34,7 @@ class PoolRecipe:
     name: str
     label: str
     terms: Mapping[str, float] = field(default_factory=dict)
+    view: str = "strong"
     threshold: float = 0.9
     fixed: bool = False
     prior: str = "estimated"
@@ -47,7 +49,7 @@ RECIPES = {
     for recipe in (
         _USUAL,
         PoolRecipe("pseudo", "pseudo-labels", {PSEUDO: 1.0}),
-        PoolRecipe("im", "information maximisation", {INFORMATION: 0.3}),
+        PoolRecipe("im", "information maximisation", {INFORMATION: 0.3}, view="weak"),
         PoolRecipe("none", "alignment only"),
     )
 }

@@ -92,7 +92,9 @@ class Loop:
         """Do the remaining steps."""
         status = "failed"
         try:
-            if checkpoint is not None:
+            if checkpoint is None:
+                self.trainer.begin()
+            else:
                 self.trainer.restore(checkpoint)
             with StopRequest() as stop:
                 self._steps(checkpoint.step if checkpoint else 0, stop)
@@ -115,6 +117,8 @@ class Loop:
         for done in range(start + 1, steps + 1):
             self.trainer.step(done - 1)
             last = done == steps
+            if last:
+                self.trainer.finish()
             due = last or done % self.settings.checkpoint_every == 0
             alone = stop.received is not None and not self.ranks.several
             if not (due or alone or done % self.trainer.read_every == 0):

@@ -8,7 +8,10 @@ from ..losses.alignment import ScatterAlignment
 from ..losses.starting_point import StartingPoint
 from ..methods.registry import Method
 from ..methods.settings import FitSettings
+from .aligned_rows import aligned_rows, full_precision
 from .alignments import make_alignment
+from .pool_rows import PoolBatch
+from .pool_terms import TERMS, PoolAnswers
 from .streams import Output
 
 Losses = dict[str, Tensor]
@@ -28,6 +31,7 @@ class Objective(nn.Module):
         num_classes: Number of classes.
         settings: σ1, σ2, α1, α2, estimator, feature scale and the weight of the target.
         start: Holds weights near their initial values, for `TrainingStep`; it lives here to be saved with ζ.
+        with_pool: Whether there are unlabelled target rows, whose losses are added.
 
     Example:
         >>> from collections import namedtuple
@@ -41,13 +45,20 @@ class Objective(nn.Module):
     """  # noqa: D415
 
     def __init__(
-        self, method: Method, num_classes: int, settings: FitSettings, start: StartingPoint | None = None
+        self,
+        method: Method,
+        num_classes: int,
+        settings: FitSettings,
+        start: StartingPoint | None = None,
+        *,
+        with_pool: bool = False,
     ) -> None:
         super().__init__()
         self.start = start
         self.method = method
         self.target_weight = settings.target_weight
-        self.alignment = make_alignment(method, num_classes, settings)
+        self.alignment = make_alignment(method, num_classes, settings, with_pool=with_pool)
+        self.pool_terms = settings.pool_recipe().terms if with_pool else {}
 
     def forward(
         self,
@@ -55,6 +66,8 @@ class Objective(nn.Module):
         source_labels: Tensor | None,
         target_labels: Tensor | None,
         head_penalty: Tensor | None = None,
+        pool: PoolBatch | None = None,
+        answers: PoolAnswers | None = None,
     ) -> Losses:
         """Compute the loss and its parts.
 
@@ -63,10 +76,13 @@ class Objective(nn.Module):
             source_labels: Classes of the source rows, None if the model got no source.
             target_labels: Classes of the target rows, None if the model got no target.
             head_penalty: The penalty on the classifier's weights.
+            pool: What is known of the unlabelled rows; None if there are none.
+            answers: What the model answers for them.
 
         Returns:
-            "loss", the sum of "cross_entropy", "head_penalty" and "alignment"; "cross_entropy_source" and
-            "cross_entropy_target", the means of the domains; the parts of the alignment ("means", "order2", …,
+            "loss", the sum of "cross_entropy", "head_penalty", "alignment" and the weighted losses on the pool;
+            "cross_entropy_source" and "cross_entropy_target", the means of the domains; those
+            losses by name; the parts of the alignment ("means", "order2", …,
             "weight_penalty"), unless the batch shows only one domain. Only "loss" carries a gradient.
         """
         logits = output.target_logits if output.source_logits is None else output.source_logits
@@ -77,11 +93,13 @@ class Objective(nn.Module):
             if head_penalty is not None:
                 parts["head_penalty"] = head_penalty
                 total = total + head_penalty
-            source, target = output.source_features, output.target_features
-            if self.alignment is not None and source is not None and target is not None:
-                aligned, details = self.alignment(
-                    full_precision(source), source_labels, full_precision(target), target_labels, return_parts=True
-                )
+            if pool is not None and answers is not None:
+                for name, weight in self.pool_terms.items():
+                    parts[name] = TERMS[name](answers)
+                    total = total + pool.ramp * weight * parts[name]
+            rows = aligned_rows(output, source_labels, target_labels, pool, answers)
+            if self.alignment is not None and rows is not None:
+                aligned, details = self.alignment(**rows.given(), return_parts=True)
                 parts |= {"alignment": aligned, **details}
                 total = total + aligned
         return {"loss": total, **{name: part.detach() for name, part in parts.items()}}
@@ -117,8 +135,3 @@ class Objective(nn.Module):
         else:
             total = torch.lerp(parts["cross_entropy_source"], parts["cross_entropy_target"], self.target_weight)
         return total, {"cross_entropy": total, **parts}
-
-
-def full_precision(x: Tensor) -> Tensor:
-    """Convert half precision to float32 and leave the rest."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))

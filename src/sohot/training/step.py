@@ -1,14 +1,20 @@
 """One training step's forward pass: the model, its objective, and what they report."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ..methods.settings import FitSettings
-from .objective import Losses, Objective, full_precision
+from .aligned_rows import full_precision
+from .objective import Losses, Objective
+from .pool_rows import PoolBatch
+from .pool_terms import PoolAnswers
 from .ranks import Ranks
 from .streams import Output, as_streams, tail_of
+
+Remember = Callable[[Tensor | None, Tensor | None, Tensor | None], None]
 
 
 class _Output(NamedTuple):
@@ -45,6 +51,7 @@ class TrainingStep(nn.Module):
         self.coupling = settings.coupling
         self.from_trunk = settings.from_trunk
         self._tail = tail_of(model)  # in a tuple, so that parameters of the model are not registered again
+        self.remember_source: Remember | None = None
 
     def forward(
         self,
@@ -52,29 +59,51 @@ class TrainingStep(nn.Module):
         source_labels: Tensor | None,
         target: Tensor | None,
         target_labels: Tensor | None,
+        pool: PoolBatch | None = None,
     ) -> Losses:
         """Compute the losses ("loss" carries the gradient), accuracies and the clip rate of a batch.
 
         With several ranks the inputs are those of this rank's rows, the labels those of the whole batch, and so are the
-        losses: the same on every rank.
+        losses: the same on every rank. Pool rows pass the target stream beside the labelled ones.
         """
         if source is None and target is None:
             raise ValueError("batches returned a step without rows of either domain")
         streams = as_streams(self.model)
+        of_target = source if not self.objective.method.uses_target else target
+        own = 0 if of_target is None else len(of_target)
+        if pool is not None:
+            of_target = pool.inputs if of_target is None else torch.cat([of_target, pool.inputs])
         output: Output
         if not self.objective.method.uses_target:
-            through = streams(None, source, from_trunk=self.from_trunk)
-            output = _Output(through.target_features, None, through.target_logits, None, through.clip_rate)
+            through = streams(None, of_target, from_trunk=self.from_trunk)
+            features, logits = _first(through.target_features, own), _first(through.target_logits, own)
+            output = _Output(features, None, logits, None, through.clip_rate)
         else:
-            output = streams(source, target, from_trunk=self.from_trunk)
+            through = streams(source, of_target, from_trunk=self.from_trunk)
+            output = through
+            if pool is not None:
+                features, logits = _first(through.target_features, own), _first(through.target_logits, own)
+                output = _Output(through.source_features, features, through.source_logits, logits, through.clip_rate)
+        answers = None if pool is None else self._pool_answers(through, own, pool)
         if self.ranks.several:
             output = self._gather(output, source_labels, target_labels)
         with torch.autocast(_device_type(source, target), enabled=False):
             penalty = streams.head_penalty(self.head_decay, self.coupling)
             if self.objective.start is not None:
                 penalty = penalty + self.objective.start(self._tail)
-        losses: Losses = self.objective(output, source_labels, target_labels, head_penalty=penalty)
+        losses: Losses = self.objective(
+            output, source_labels, target_labels, head_penalty=penalty, pool=pool, answers=answers
+        )
+        if pool is not None and self.remember_source is not None:
+            self.remember_source(pool.source_rows, output.source_features, output.source_logits)
         return losses | _report(output, source_labels, target_labels)
+
+    def _pool_answers(self, output: Output, before: int, pool: PoolBatch) -> PoolAnswers:
+        """Take the pool rows from the output of the target stream, those of all ranks."""
+        given = output.target_features, output.target_logits
+        own = [full_precision(rows[before:]) for rows in given if rows is not None]
+        features, logits = (self.ranks.gather(rows, len(pool.labels)) for rows in own)
+        return PoolAnswers(features, logits, pool.labels, pool.kept, pool.prior)
 
     def _gather(self, output: Output, source_labels: Tensor | None, target_labels: Tensor | None) -> Output:
         """Join the rows of all ranks."""
@@ -95,6 +124,11 @@ class TrainingStep(nn.Module):
             whole(output.target_logits, target_labels),
             rate,
         )
+
+
+def _first(rows: Tensor | None, count: int) -> Tensor | None:
+    """Return the first rows; None for none."""
+    return rows[:count] if rows is not None and count else None
 
 
 def _device_type(*inputs: Tensor | None) -> str:

@@ -3,7 +3,7 @@
 import math
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,8 @@ from .errors import CheckpointError, Diverged
 from .inputs import Batches, Domain, ReadAhead, Shown
 from .objective import Losses, Objective
 from .optimizer import build_optimizer, drop_gradients_of_tail, flatten_optimizer, restore_optimizer, set_learning_rate
+from .pool import PoolLearner
+from .pool_rows import PoolInputs
 from .randomness import restore_random_state, seed_all, step_seed
 from .ranks import Ranks
 from .step import TrainingStep
@@ -40,6 +42,7 @@ class Trainer:
         target: The target domain, None if the method does not learn from it.
         batches: The rows of each step.
         settings: The settings.
+        pool: Unlabelled target images; None without any.
     """
 
     def __init__(
@@ -50,18 +53,24 @@ class Trainer:
         target: Domain | None,
         batches: Batches,
         settings: FitSettings,
+        pool: PoolInputs | None = None,
     ) -> None:
         self.fabric = fabric
         self.ranks = Ranks.here()
         self.model = model
-        self.domains = source, target
         self.batches = batches
         self.settings = settings
         start = StartingPoint(tail_of(model), pull) if (pull := settings.start_pull()) else None
-        self.objective = Objective(settings.resolved_method(), as_streams(model).num_classes, settings, start)
+        num_classes = as_streams(model).num_classes
+        self.objective = Objective(settings.resolved_method(), num_classes, settings, start, with_pool=pool is not None)
         forward = TrainingStep(model, self.objective, settings, self.ranks).to(fabric.device)
         self.optimizer = build_optimizer(model, self.objective, settings)
         self._forward, self._wrapped_optimizer = fabric.setup(forward, self.optimizer)
+        self.pool = None if pool is None else PoolLearner(model, pool, source, settings, fabric, self.ranks)
+        if self.pool is not None:
+            forward.remember_source = self.pool.remember_source
+        views = (None, None) if self.pool is None else self.pool.views
+        self.domains = source, target, *views
         self.first_loss: float | None = None
         on_gpu = fabric.device.type == "cuda"
         self.read_every = READ_EVERY if on_gpu else 1
@@ -79,11 +88,12 @@ class Trainer:
         if not (self._forward.training and self.model.training):  # a walk through all layers
             self._forward.train()
         set_learning_rate(self.optimizer, step, self.settings)
-        losses = self._losses(self._batch(step))
+        batch, seen = self._batch(step)
+        losses = self._losses(batch)
         if self.read_every == 1:
             self._require_convergence(step, float(losses["loss"].detach()))
         self.fabric.backward(losses["loss"])
-        numbers = {name: value.detach().float() for name, value in losses.items()}
+        numbers = {name: value.detach().float() for name, value in (losses | seen).items()}
         if self.settings.clip_norm is not None:
             norm = self.fabric.clip_gradients(
                 self._forward, self._wrapped_optimizer, max_norm=self.settings.clip_norm, error_if_nonfinite=False
@@ -94,6 +104,8 @@ class Trainer:
             drop_gradients_of_tail(self.optimizer)
         self._wrapped_optimizer.step()
         self._wrapped_optimizer.zero_grad()
+        if self.pool is not None:
+            self.pool.follow(step, self.model, self.optimizer)
         known = {"step": step + 1, "lr": self.optimizer.param_groups[0]["lr"]}
         self._waiting.append((known, list(numbers), torch.stack(list(numbers.values()))))
 
@@ -112,7 +124,8 @@ class Trainer:
 
     def _read(self, step: int) -> Read:
         seed, device = self.settings.seed, self.fabric.device
-        shown = list(zip(self.domains, self.batches.batch(step), strict=True))
+        of_pool = None if self.pool is None else self.pool.batches.batch(step)
+        shown = list(zip(self.domains, (*self.batches.batch(step), of_pool, of_pool), strict=True))
         if self.ranks.several:
             seed_all(step_seed(seed, 0, step), gpu=False)  # every rank draws the same for the whole batch
         drawn = [None if domain is None else domain.draw(rows) for domain, rows in shown]
@@ -123,14 +136,22 @@ class Trainer:
             for (domain, rows), numbers in zip(shown, drawn, strict=True)
         ]
 
-    def _batch(self, step: int) -> list[Tensor | None]:
-        batch: list[Tensor | None] = []
-        for domain, (rows, shown) in zip(self.domains, self._ahead.batch(step), strict=True):
-            shown = None if domain is None else domain.bring(rows, shown, self.fabric.device)
-            batch += (None, None) if shown is None else shown
-        return batch
+    def _batch(self, step: int) -> tuple[list[Any], Losses]:
+        """Return the arguments of a step's forward pass, and what the teacher reports of the pool."""
+        read = self._ahead.batch(step)
+        shown = [
+            None if domain is None else domain.bring(rows, of_domain, self.fabric.device)
+            for domain, (rows, of_domain) in zip(self.domains, read, strict=True)
+        ]
+        source, target, weak, strong = shown
+        batch: list[Any] = [*(source or (None, None)), *(target or (None, None))]
+        if self.pool is None or weak is None or strong is None:
+            return batch, {}
+        source_rows = None if source is None else torch.as_tensor(read[0][0]).to(self.fabric.device)
+        pool, numbers = self.pool.look(step, weak, strong, source_rows)
+        return [*batch, pool], numbers
 
-    def _losses(self, batch: list[Tensor | None]) -> Losses:
+    def _losses(self, batch: list[Any]) -> Losses:
         try:
             losses: Losses = self._forward(*batch)
         except Exception as error:
@@ -176,7 +197,7 @@ class Trainer:
     def state(self) -> tuple[Tensors, dict[str, Any]]:
         """Return everything a run needs to resume exactly: tensors by file and name, and plain values."""
         optimizer_tensors, optimizer_values = flatten_optimizer(self.optimizer)
-        tensors = {
+        tensors: dict[str, Mapping[str, Tensor]] = {
             "model": self.model.state_dict(),
             "objective": self.objective.state_dict(),  # ζ and the feature scale
             "optimizer": optimizer_tensors,
@@ -187,7 +208,20 @@ class Trainer:
             "random": self._ahead.random_state(),
             "first_loss": self.first_loss,
         }
+        if self.pool is not None:
+            tensors |= self.pool.tensors()
+            plain["pool"] = self.pool.plain()
         return tensors, plain
+
+    def begin(self) -> None:
+        """Prepare the first step of a run that is not resumed."""
+        if self.pool is not None:
+            self.pool.begin()
+
+    def finish(self) -> None:
+        """Give the model the weights that the run keeps, after its last step."""
+        if self.pool is not None:
+            self.pool.install(self.model)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Load the state of a checkpoint."""
@@ -198,6 +232,8 @@ class Trainer:
             restore_optimizer(self.optimizer, tensors["optimizer"], plain["optimizer"])
             self.fabric.strategy.precision.load_state_dict(plain["scaler"])
             self.first_loss = plain["first_loss"]
+            if self.pool is not None:
+                self.pool.restore(tensors, plain["pool"])
             restore_random_state(plain["random"])
         except (KeyError, ValueError, RuntimeError, TypeError) as error:
             raise _misfit(checkpoint, error) from error

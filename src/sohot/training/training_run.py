@@ -18,6 +18,7 @@ from .fabric import make_fabric
 from .inputs import Batches, Domain, Inputs, WholeSet, fingerprint_batches
 from .loop import Loop, run_loggers
 from .objective import Objective
+from .pool_rows import PoolDomain, PoolInputs
 from .randomness import reproducible
 from .ranks import Ranks
 from .run_folder import RunFolder
@@ -36,6 +37,7 @@ class FitResult:
         history: The record of each step done by this call.
         seconds: Time this call took.
         resumed_from: The step this call resumed from, None if it started from scratch.
+        pool: What was found out about unlabelled images, as JSON values; None without any.
     """
 
     model: nn.Module
@@ -44,6 +46,7 @@ class FitResult:
     seconds: float
     resumed_from: int | None = None
     history: list[Record] = field(default_factory=list)
+    pool: dict[str, Any] | None = None
 
 
 def fit(
@@ -54,6 +57,7 @@ def fit(
     target_labels: Any,
     settings: FitSettings | None = None,
     *,
+    pool: PoolInputs | None = None,
     batches: Batches | None = None,
     run_dir: str | Path | None = None,
     resume: bool = False,
@@ -72,6 +76,7 @@ def fit(
         target: Inputs of the target; may be None for the method "s".
         target_labels: Their classes.
         settings: The settings; None for the defaults.
+        pool: Unlabelled target images to learn from, in two views; the running average of the weights is then kept.
         batches: Rows of each step; None for the whole training set at once.
         run_dir: Folder for checkpoints and logs; None to keep nothing.
         resume: Resume the run in `run_dir`, if there is one. On a CPU the final weights are bit for bit those of a run
@@ -106,14 +111,15 @@ def fit(
         fabric = make_fabric(settings)
         ranks = Ranks.here()
         if run_dir is not None:
-            identity = _identity(model, source_domain, target_domain, batches, settings, config) if ranks.first else {}
+            given = model, source_domain, target_domain, batches, settings, config, pool
+            identity = _identity(*given) if ranks.first else {}
             folder = RunFolder(Path(run_dir), identity, resume=resume, keep=settings.keep_checkpoints)
             stack.callback(folder.close)
             checkpoint = _open(folder, ranks)
         stack.enter_context(reproducible(settings.seed, fabric.device.type))
         stack.enter_context(batch_norm_over_ranks(model, ranks, fabric.device))
         stack.enter_context(compiled(model, settings.compile, fabric.device))
-        trainer = Trainer(fabric, model, source_domain, target_domain, batches, settings)
+        trainer = Trainer(fabric, model, source_domain, target_domain, batches, settings, pool)
         stack.callback(trainer.close)
         loggers = run_loggers(settings, folder, checkpoint) if ranks.first else []
         loop = Loop(trainer, folder, settings, loggers, on_step if ranks.first else None)
@@ -126,6 +132,7 @@ def fit(
         seconds=time.perf_counter() - began,
         resumed_from=checkpoint.step if checkpoint else None,
         history=history,
+        pool=None if trainer.pool is None else trainer.pool.summary(),
     )
 
 
@@ -193,6 +200,7 @@ def _identity(
     batches: Batches,
     settings: FitSettings,
     config: Mapping[str, Any] | None,
+    pool: PoolInputs | None = None,
 ) -> dict[str, Any]:
     """Describe what identifies a run; a resumed run must have the same."""
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -203,6 +211,7 @@ def _identity(
             "source": source and source.fingerprint(),
             "target": target and target.fingerprint(),
             "batches": fingerprint_batches(batches, settings.steps),
+            **({} if pool is None else {"pool": PoolDomain("pool", pool.weak).fingerprint()}),
         },
         "model": {
             "kind": type(model).__name__,

@@ -1,0 +1,242 @@
+"""Learning from the pool: the teacher labels it, the banks remember it, and a collapse is noticed and undone."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+
+from ..functional.unlabelled import align_shares, effective_rows, estimated_prior
+from ..methods.settings import FitSettings
+from .aligned_rows import full_precision
+from .bank import Bank
+from .collapse import Collapse, PoolHealth
+from .inputs import Domain, Shown
+from .objective import Losses
+from .pool_rows import BankRows, PoolBatch, PoolBatches, PoolDomain, PoolInputs
+from .ranks import Ranks
+from .streams import as_streams
+from .teacher import Teacher
+
+REFRESH = 10
+"""Steps between estimates of the class shares and looks for a collapse: both read all answers."""
+
+_FILL = 64  # rows that pass at once when the banks are filled
+
+
+class PseudoLabels(NamedTuple):
+    """What the teacher's answers say about every row of the pool."""
+
+    labels: Tensor  # (n,)
+    confidence: Tensor  # (n,)
+    kept: Tensor  # (n,) 1 or 0
+
+
+class PoolLearner(nn.Module):
+    """The state of learning from a pool; what it remembers is part of a checkpoint.
+
+    Args:
+        model: The model, on its device, with the weights from which training starts.
+        inputs: The pool.
+        source: The source domain; None for a method that does not learn from it.
+        settings: The settings.
+        fabric: Device and precision.
+        ranks: The processes that share a batch.
+    """
+
+    prior: Tensor
+
+    def __init__(
+        self,
+        model: nn.Module,
+        inputs: PoolInputs,
+        source: Domain | None,
+        settings: FitSettings,
+        fabric: Fabric,
+        ranks: Ranks,
+    ) -> None:
+        super().__init__()
+        if len(inputs.weak) != len(inputs.strong):
+            raise ValueError("the two views of the pool must have the same rows")
+        self.settings, self.recipe, self.method = settings, settings.pool_recipe(), settings.resolved_method()
+        self._fabric, self._ranks = fabric, ranks
+        self.views = PoolDomain("pool", inputs.weak), PoolDomain("pool", inputs.strong)
+        self.batches = PoolBatches(len(inputs.weak), settings.pool_rows, settings.seed)
+        self._source = source
+        self._teacher = Teacher(model, self.recipe.teacher)
+        self._start = {name: tensor.detach().clone() for name, tensor in _changing(model).items()}
+        self.num_classes = as_streams(model).num_classes
+        self.register_buffer("prior", torch.full((self.num_classes,), 1 / self.num_classes))
+        self.pool_bank: Bank | None = None
+        self.source_bank: Bank | None = None
+        self.health: PoolHealth | None = None
+        self.collapse: str | None = None
+
+    def begin(self) -> None:
+        """Show the teacher every row once, so that the first step already knows the whole pool."""
+        self.pool_bank = self._filled(self.views[0], "target")
+        if self._source is not None:
+            domain = "source" if self.method.uses_target else "target"
+            self.source_bank = self._filled(self._source, domain)
+        self.to(self._fabric.device)
+        self._refresh()
+        labels = self._pseudo_labels()
+        self.health = PoolHealth.of(labels.labels, self.num_classes, self.pool_bank.spread())
+
+    @torch.no_grad()
+    def _filled(self, domain: Domain, stream: str) -> Bank:
+        bank, device = None, self._fabric.device
+        for rows in torch.split(torch.arange(len(domain.inputs)), _FILL):
+            inputs = domain.arrange(domain.inputs.batch(rows).to(device))
+            features, probabilities = self._answers(inputs, stream)
+            if bank is None:
+                bank = Bank(len(domain.inputs), features.shape[1], self.num_classes).to(device, features.dtype)
+            bank.put(rows.to(device), features, probabilities)
+        assert bank is not None  # a domain has rows
+        return bank
+
+    def _answers(self, inputs: Tensor, stream: str) -> tuple[Tensor, Tensor]:
+        """Return the teacher's features and class probabilities."""
+        streams = as_streams(self._teacher.model)
+        with self._fabric.autocast():
+            given = (inputs, None) if stream == "source" else (None, inputs)
+            output = streams(*given, from_trunk=self.settings.from_trunk)
+        features, logits = getattr(output, f"{stream}_features"), getattr(output, f"{stream}_logits")
+        return full_precision(features), full_precision(logits).softmax(1)
+
+    @torch.no_grad()
+    def look(
+        self, step: int, weak: Shown, strong: Shown, source_rows: Tensor | None
+    ) -> tuple[PoolBatch | None, Losses]:
+        """Let the teacher answer for the pool rows of a step; return what to learn from, and numbers for the log.
+
+        Args:
+            step: Number of the step, from 0.
+            weak: This rank's rows in the weak view, and the numbers of all rows of the batch.
+            strong: The same rows in the strong view.
+            source_rows: Numbers of the batch's source rows; None if it has none.
+        """
+        if self.collapse is not None or self.pool_bank is None:
+            return None, {}
+        rows = weak.labels
+        features, probabilities = self._answers(weak.inputs, "target")
+        features, probabilities = (self._ranks.gather(own, len(rows)) for own in (features, probabilities))
+        before = self._pseudo_labels().labels[rows]
+        self.pool_bank.put(rows, features, probabilities)
+        if step % REFRESH == 0:
+            self._refresh()
+        now = self._pseudo_labels()
+        weights = torch.ones_like(now.kept) if self.method.scope == "marginal" else now.kept * now.confidence
+        pool_bank = _bank_rows(self.pool_bank, step, now.labels, weights, rows) if self.settings.bank else None
+        counts = effective_rows(weights, now.labels, self.num_classes)
+        numbers = {
+            "mask_rate": now.kept.mean(),
+            "pool_confidence": now.confidence.mean(),
+            "pool_largest": now.labels.bincount(minlength=self.num_classes).max() / len(now.labels),
+            "pool_changed": (before != now.labels[rows]).float().mean(),
+            "pool_rows": counts.mean(),
+        }
+        batch = PoolBatch(
+            inputs=(strong if self.recipe.view == "strong" else weak).inputs,
+            labels=now.labels[rows],
+            kept=now.kept[rows],
+            weights=weights[rows],
+            prior=self.prior,
+            ramp=weights.new_tensor(self._ramp(step)),
+            pool_bank=pool_bank,
+            source_bank=self._source_bank_rows(step, source_rows),
+            source_rows=source_rows,
+        )
+        return batch, numbers
+
+    def _source_bank_rows(self, step: int, shown: Tensor | None) -> BankRows | None:
+        if shown is None or self.source_bank is None or self._source is None or not self.settings.bank:
+            return None
+        labels = self._source.labels.to(shown.device)
+        return _bank_rows(self.source_bank, step, labels, torch.ones_like(self.source_bank.features[:, 0]), shown)
+
+    def remember_source(self, rows: Tensor | None, features: Tensor | None, logits: Tensor | None) -> None:
+        """Store what the model now says about source rows."""
+        if self.source_bank is not None and rows is not None and features is not None and logits is not None:
+            self.source_bank.put(rows, features, full_precision(logits.detach()).softmax(1))
+
+    def follow(self, step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Update the teacher after a step; now and then look for a collapse, and if there is one start over."""
+        self._teacher.follow(model)
+        if self.collapse is not None or self.health is None or self.pool_bank is None or (step + 1) % REFRESH:
+            return
+        found: Collapse | None = self.health.check(self._pseudo_labels().labels, self.pool_bank.spread())
+        if found is not None:
+            self.collapse = f"{found.value} by step {step + 1}, so training went on from its start without them"
+            model.load_state_dict(self._start, strict=False)
+            optimizer.state.clear()
+            self._teacher.become(model)
+
+    def install(self, model: nn.Module) -> None:
+        """Give the model the teacher's weights: these are what the run keeps."""
+        self._teacher.install(model)
+
+    def _ramp(self, step: int) -> float:
+        rising = self.recipe.ramp_up * self.settings.steps
+        return 1.0 if rising == 0 else min(1.0, step / rising)
+
+    def _refresh(self) -> None:
+        """Estimate the class shares of the pool from the teacher's answers."""
+        assert self.pool_bank is not None
+        answers = self.pool_bank.probabilities
+        if self.recipe.prior == "uniform":
+            self.prior.fill_(1 / self.num_classes)
+        else:
+            self.prior.copy_(estimated_prior(answers))
+
+    def _pseudo_labels(self) -> PseudoLabels:
+        """Label the whole pool by the teacher's last answers, moved toward the estimated shares."""
+        assert self.pool_bank is not None
+        answers = self.pool_bank.probabilities
+        if self.recipe.prior != "none":
+            answers = align_shares(answers, answers.mean(0), self.prior.to(answers.dtype))
+        confidence, labels = answers.max(1)
+        least: Tensor | float = self.recipe.threshold
+        if not self.recipe.fixed and self.source_bank is not None:
+            least = least * self.source_bank.confidence()
+        return PseudoLabels(labels, confidence, (confidence >= least).to(answers.dtype))
+
+    def tensors(self) -> dict[str, dict[str, Tensor]]:
+        """Return what a checkpoint stores, by file and name."""
+        return {"pool": self.state_dict(), "teacher": self._teacher.model.state_dict()}
+
+    def plain(self) -> dict[str, Any]:
+        """Return the rest of what a checkpoint stores, as JSON values."""
+        return {"collapse": self.collapse, "health": None if self.health is None else self.health.as_json()}
+
+    def restore(self, tensors: Mapping[str, Mapping[str, Tensor]], plain: Mapping[str, Any]) -> None:
+        """Take the state of a checkpoint."""
+        stored, device = tensors["pool"], self._fabric.device
+        for name in ("pool_bank", "source_bank"):
+            if (features := stored.get(f"{name}.features")) is not None:
+                size = len(features), features.shape[1], self.num_classes
+                setattr(self, name, Bank(*size).to(device, features.dtype))
+        self.to(device).load_state_dict(dict(stored))
+        self._teacher.model.load_state_dict(dict(tensors["teacher"]))
+        self.collapse = plain["collapse"]
+        self.health = None if plain["health"] is None else PoolHealth(**plain["health"])
+
+    def summary(self) -> dict[str, Any]:
+        """Describe how the pool was used at the end, as JSON values."""
+        return {"prior": self.prior.tolist(), "collapse": self.collapse}
+
+
+def _changing(model: nn.Module) -> dict[str, Tensor]:
+    """Return what training changes: weights that train, and buffers."""
+    trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    return {**trained, **dict(model.named_buffers())}
+
+
+def _bank_rows(bank: Bank, step: int, labels: Tensor, weights: Tensor, shown: Tensor) -> BankRows:
+    """Choose the rows of a bank that a step aligns, without those that its batch shows."""
+    turn = bank.turn(step)
+    others = weights.index_fill(0, shown, 0.0)[turn]
+    own = weights[shown].sum()
+    factor = torch.where(own > 0, 1 + others.sum() / own.clamp(min=1e-12), 1.0)
+    return BankRows(bank.features[turn], labels[turn], others, factor)

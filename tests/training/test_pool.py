@@ -1,0 +1,185 @@
+"""Training with unlabelled rows: what the teacher, the banks and the weights of pool rows must and must not do."""
+
+import pytest
+import torch
+from torch import nn
+
+from sohot.training import TensorInputs
+from sohot.training.aligned_rows import aligned_rows
+from sohot.training.bank import MOST_ROWS, Bank
+from sohot.training.collapse import PoolHealth
+from sohot.training.pool_rows import BankRows, PoolBatch, PoolBatches, PoolInputs
+from sohot.training.pool_terms import PoolAnswers
+from sohot.training.teacher import Teacher
+
+from .test_resume import Stop, stop_at
+
+POOL = {"pool_rows": 12, "steps": 14}
+
+
+@pytest.fixture
+def pool(standin):
+    """Forty rows of the target, in two views."""
+    rows = standin.problem((24, 40))[2]
+    noise = 0.2 * torch.randn(rows.shape, generator=torch.Generator().manual_seed(5))
+    return PoolInputs(TensorInputs(rows), TensorInputs(rows + noise))
+
+
+class Plain(nn.Module):
+    """Streams without randomness and without statistics of a batch, so that rows do not see each other."""
+
+    num_classes = 3
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.tail, self.head = nn.Sequential(nn.Linear(4, 6), nn.Tanh()), nn.Linear(6, 3)
+
+    def forward(self, source, target, *, from_trunk=False):
+        del from_trunk
+        features = [None if x is None else self.tail(x) for x in (source, target)]
+        logits = [None if x is None else self.head(x) for x in features]
+        return Output(*features, *logits)
+
+    def parameter_groups(self, lr, head_factor=10.0):
+        return [
+            {"name": "tail", "params": list(self.tail.parameters()), "lr": lr},
+            {"name": "head", "params": list(self.head.parameters()), "lr": lr},
+        ]
+
+    def head_penalty(self, weight_decay, coupling):
+        del coupling
+        return weight_decay * self.head.weight.square().sum()
+
+
+class Output:
+    def __init__(self, source_features, target_features, source_logits, target_logits):
+        self.source_features, self.target_features = source_features, target_features
+        self.source_logits, self.target_logits = source_logits, target_logits
+        self.clip_rate = None
+
+
+def close(one, other, tolerance=1e-6):
+    pairs = zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+    return all(torch.allclose(a, b, atol=tolerance) for a, b in pairs)
+
+
+def test_a_pool_that_weighs_nothing_changes_nothing(train, pool):
+    without = train(Plain(), method="s+t")
+    for options in ({"pool_weight": 0.0}, {"pool_loss": "none"}):
+        with_pool = train(Plain(), method="s+t", pool=pool, teacher=0.0, pool_rows=12, **options)
+        assert close(without.model, with_pool.model)
+
+
+def test_the_kept_model_is_the_running_average(train, pool):
+    kept = train(Plain(), method="s+t", pool=pool, pool_weight=0.0, teacher=0.9, pool_rows=12).model
+    average, states = Teacher(Plain(), 0.9), []
+    for steps in range(1, 13):  # a constant rate, so that each run is the beginning of the next
+        options = {"steps": steps, "schedule": "constant", "warmup": 0.0}
+        states.append(train(Plain(), method="s+t", **options).model)
+    for state in states:
+        average.follow(state)
+    constant = train(
+        Plain(), method="s+t", pool=pool, pool_weight=0.0, teacher=0.9, pool_rows=12, schedule="constant", warmup=0.0
+    ).model
+    assert close(average.model, constant)
+    assert not close(kept, states[-1])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "so+zeta"},
+        {"method": "m", "bank": False, "precision": "bf16-mixed"},
+        {"method": "s+t", "pool_loss": "im", "prior": "uniform"},
+        {"method": "ccsa"},
+        {"method": "s"},
+        {"method": "t"},
+    ],
+)
+def test_a_resumed_run_ends_in_the_same_bits(train, pool, standin, same_weights, tmp_path, options):
+    options = {**options, **POOL, "checkpoint_every": 4, "batches": standin.RandomRows(24, 9), "pool": pool}
+    whole = train(run_dir=tmp_path / "whole", **options)
+    for step in (3, 9):
+        with pytest.raises(Stop):
+            train(run_dir=tmp_path / "cut", resume=True, on_step=stop_at(step), **options)
+    rest = train(run_dir=tmp_path / "cut", resume=True, **options)
+    assert rest.resumed_from == 8
+    assert same_weights(whole.model, rest.model)
+    assert rest.pool == whole.pool
+    again = train(standin.SmallStreams(seed=5), run_dir=tmp_path / "cut", resume=True, **options)
+    assert same_weights(whole.model, again.model)
+
+
+def test_unlabelled_rows_help_where_labels_are_few(train, standin):
+    """Two labelled target rows a class, and a shift that turns the classes."""
+    accuracies = {}
+    for seed in range(3):
+        source, source_labels, target, labels = standin.problem((30, 306), seed=seed)
+        shift = 1.5 * torch.randn(4, generator=torch.Generator().manual_seed(seed))
+        target = target + shift
+        rest = target[6:]
+        data = source, source_labels, target[:3], labels[:3]
+        views = PoolInputs(TensorInputs(rest), TensorInputs(rest + 0.1 * torch.randn_like(rest)))
+        for name, given in (("without", {}), ("with", {"pool": views, "pool_rows": 64})):
+            model = Plain()
+            model = train(model, data, method="s+t", steps=150, lr=0.05, **given).model
+            answers = model(None, rest).target_logits.argmax(1)
+            accuracies.setdefault(name, []).append((answers == labels[6:]).float().mean().item())
+    assert sum(accuracies["with"]) >= sum(accuracies["without"])
+
+
+def test_a_collapse_is_undone(train, pool, monkeypatch):
+    monkeypatch.setattr(PoolHealth, "check", lambda *_: next(iter(Collapses)))
+    from sohot.training.collapse import Collapse as Collapses
+
+    result = train(Plain(), method="s+t", pool=pool, pool_rows=12, steps=25, pool_weight=50.0)
+    assert "swallowed" in result.pool["collapse"] and "step 10" in result.pool["collapse"]
+    assert "mask_rate" in result.history[9] and "mask_rate" not in result.history[10]
+    started = Plain()
+    first = train(started, method="s+t", steps=1, lr=1e-9).model  # practically the start
+    with torch.no_grad():
+        x = pool.weak.tensor
+        moved = (result.model(None, x).target_logits - first(None, x).target_logits).abs().mean()
+    assert moved < 1.0  # a weight of 50 would have taken it far away
+
+
+def test_bank_rows_stand_for_all_rows():
+    """With the bank, the gradient of the rows shown is that of the whole set, times the rows each stands for."""
+    torch.manual_seed(0)
+    features = torch.randn(10, 4, dtype=torch.float64, requires_grad=True)
+    shown, weights = torch.tensor([1, 4, 5, 7]), torch.rand(10, dtype=torch.float64)
+    labels = torch.zeros(10, dtype=torch.int64)
+    others = weights.index_fill(0, shown, 0.0)
+    factor = 1 + others.sum() / weights[shown].sum()
+    bank = BankRows(features.detach(), labels, others, factor)
+    batch = features[shown]
+    answers = PoolAnswers(batch, batch, labels[shown], weights[shown], weights)
+    pool = PoolBatch(batch, labels[shown], weights[shown], weights[shown], weights, factor, bank, None, None)
+    source = torch.randn(3, 4, dtype=torch.float64)
+    rows = aligned_rows(Output(source, None, source, None), labels[:3], None, pool, answers)
+    mean = (rows.target_weights[:, None] * rows.target).sum(0) / rows.target_weights.sum()
+    whole = (weights[:, None] * features).sum(0) / weights.sum()
+    assert torch.allclose(mean, whole)
+    (through_bank,) = torch.autograd.grad(mean.square().sum(), features, retain_graph=True)
+    (through_all,) = torch.autograd.grad(whole.square().sum(), features)
+    assert torch.allclose(through_bank[shown], factor * through_all[shown])
+    assert through_bank[[0, 2, 3, 6, 8, 9]].abs().max() == 0
+
+
+def test_a_large_bank_takes_turns():
+    bank = Bank(MOST_ROWS + 100, 1, 2)
+    seen = torch.cat([bank.turn(step) for step in range(2)])
+    assert len(bank.turn(0)) == MOST_ROWS
+    assert len(seen.unique()) == len(bank)
+
+
+def test_pool_batches_show_every_row_equally_often():
+    batches = PoolBatches(10, 4, seed=3)
+    counts = torch.cat([batches.batch(step) for step in range(5)]).bincount(minlength=10)
+    assert counts.tolist() == [2] * 10
+
+
+def test_views_must_match(train, pool):
+    with pytest.raises(ValueError, match="same rows"):
+        train(pool=PoolInputs(pool.weak, TensorInputs(pool.strong.tensor[:5])))

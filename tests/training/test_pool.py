@@ -7,7 +7,7 @@ from torch import nn
 from sohot.training import TensorInputs
 from sohot.training.aligned_rows import aligned_rows
 from sohot.training.bank import MOST_ROWS, Bank
-from sohot.training.collapse import PoolHealth
+from sohot.training.collapse import Collapse, PoolHealth
 from sohot.training.pool_rows import BankRows, PoolBatch, PoolBatches, PoolInputs
 from sohot.training.pool_terms import PoolAnswers
 from sohot.training.teacher import Teacher
@@ -42,6 +42,7 @@ class Plain(nn.Module):
         return Output(*features, *logits)
 
     def parameter_groups(self, lr, head_factor=10.0):
+        del head_factor
         return [
             {"name": "tail", "params": list(self.tail.parameters()), "lr": lr},
             {"name": "head", "params": list(self.head.parameters()), "lr": lr},
@@ -130,14 +131,13 @@ def test_unlabelled_rows_help_where_labels_are_few(train, standin):
 
 
 def test_a_collapse_is_undone(train, pool, monkeypatch):
-    monkeypatch.setattr(PoolHealth, "check", lambda *_: next(iter(Collapses)))
-    from sohot.training.collapse import Collapse as Collapses
-
+    monkeypatch.setattr(PoolHealth, "check", lambda *_: Collapse.SWALLOWED)
     result = train(Plain(), method="s+t", pool=pool, pool_rows=12, steps=25, pool_weight=50.0)
-    assert "swallowed" in result.pool["collapse"] and "step 10" in result.pool["collapse"]
-    assert "mask_rate" in result.history[9] and "mask_rate" not in result.history[10]
-    started = Plain()
-    first = train(started, method="s+t", steps=1, lr=1e-9).model  # practically the start
+    assert "swallowed" in result.pool["collapse"]
+    assert "by step 10" in result.pool["collapse"]
+    assert "mask_rate" in result.history[9]
+    assert "mask_rate" not in result.history[10]
+    first = train(Plain(), method="s+t", steps=1, lr=1e-9).model  # practically the start
     with torch.no_grad():
         x = pool.weak.tensor
         moved = (result.model(None, x).target_logits - first(None, x).target_logits).abs().mean()

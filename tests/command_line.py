@@ -88,7 +88,7 @@ def overriding(arguments: Sequence[object]) -> list[str]:
     kept, place = [], 0
     while place < len(words):
         takes_value = words[place].startswith("--") and not words[min(place + 1, len(words) - 1)].startswith("--")
-        if words[place] in ("--source", "--option") or places.get(words[place], place) == place:
+        if words[place] in ("--source", "--unlabelled", "--option") or places.get(words[place], place) == place:
             kept += words[place : place + 1 + takes_value]
         place += 1 + takes_value
     return kept

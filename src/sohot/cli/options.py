@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from .._limits import check_threads
-from ..methods.options import flag, in_groups, kinds_of
+from ..methods.options import Rest, flag, in_groups, kinds_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print results only, no progress.")]
@@ -108,7 +108,7 @@ def _parameter(declared: "Field[Any]", kind: Any) -> inspect.Parameter:
         help=about["help"],
         rich_help_panel=about["group"],
         show_default=shown or False,
-        metavar="<Path>" if kind == list[Path] else None,
+        metavar="<Path>" if kind in (list[Path], list[str]) else None,
     )
     return inspect.Parameter(declared.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind | None)
 
@@ -117,5 +117,5 @@ def _kind(hint: Any) -> type:
     """Choose the type that the command line reads: lists are comma-separated text."""
     kinds = kinds_of(hint)
     if tuple[Path, ...] in kinds:
-        return list[Path]  # given several times
+        return list[str] if Rest in kinds else list[Path]  # given several times; a Path does not tell ./rest from rest
     return kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) and kinds[0] in _READ else str

@@ -30,6 +30,13 @@ def content_keys(lists: Sequence[LabelledImages]) -> list[list[str]]:
     return [[_key(images, row, file_keys) for row in range(len(images))] for images in lists]
 
 
+def new_rows(images: LabelledImages, known: Sequence[LabelledImages]) -> list[int]:
+    """Return the rows whose images are byte-identical to none of the known ones."""
+    *others, own = content_keys([*known, images])
+    seen = {key for keys in others for key in keys}
+    return [row for row, key in enumerate(own) if key not in seen]
+
+
 def _holds_many(images: LabelledImages) -> bool:
     return find_reader(images.reader).content is not None
 

@@ -11,6 +11,9 @@ from .names import enumerate_words, natural_key, printable, relative_name
 Progress = Callable[[str, int, int], None]
 """Called with the name of the stage, the number of images (or bytes) done, and the total."""
 
+UNLABELLED = "unlabelled"
+"""The one class of images whose classes are not known."""
+
 
 @dataclass(frozen=True)
 class LabelledImages:
@@ -100,6 +103,14 @@ class LabelledImages:
         rows = [row for row, name in enumerate(names) if name in new_label]
         labels = tuple(new_label[names[row]] for row in rows)
         return replace(self.subset(rows), labels=labels, classes=tuple(classes))
+
+    def without_labels(self) -> "LabelledImages":
+        """Forget the classes: all images are of the one class `UNLABELLED`.
+
+        >>> LabelledImages([Path("b/1.png")], [1], ["a", "b"]).without_labels().labels
+        (0,)
+        """
+        return replace(self, labels=(0,) * len(self), classes=(UNLABELLED,))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content as JSON values; `from_dict` reads it back."""

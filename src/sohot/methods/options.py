@@ -10,7 +10,7 @@ from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..functional.plain_checks import check_choice, check_count, check_not_negative, check_orders
 
@@ -212,7 +212,7 @@ def kinds_of(hint: Any) -> list[Any]:
     >>> kinds_of(float | tuple[float, ...] | None)
     [<class 'float'>, tuple[float, ...]]
     """
-    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return [kind for kind in kinds if kind is not NoneType]
 
 
@@ -300,7 +300,19 @@ def _list_of(each: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
     return read
 
 
+Rest = Literal["rest"]
+REST: Rest = "rest"
+"""The word that stands for the target images left over, where folders are expected."""
+
+
+def _rest(value: Any) -> Rest:
+    if value not in (REST, [REST], (REST,)):
+        raise ValueError
+    return REST
+
+
 _CONVERTERS: dict[Any, Callable[[Any], Any]] = {
+    Rest: _rest,
     int: _integer,
     float: _number,
     bool: _truth,
@@ -312,6 +324,7 @@ _CONVERTERS: dict[Any, Callable[[Any], Any]] = {
     tuple[str, ...]: _list_of(_text),
 }
 _IN_WORDS = {
+    Rest: repr(REST),
     int: "an integer",
     float: "a number",
     bool: "true or false",

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..data.names import printable
 from ..functional.plain_checks import nearest
-from ..methods.choices import BATCH_NORMS, DROPOUTS, STREAMS, TAPS, TRAINS
+from ..methods.choices import BATCH_NORMS, DROPOUTS, INDUCTIVE, STREAMS, TAPS, TRAINS, TRANSDUCTIVE
 from ..methods.options import (
     DATA,
     MACHINE,
@@ -16,10 +16,12 @@ from ..methods.options import (
     NETWORK,
     NOT_NEGATIVE,
     POOL,
+    REST,
     RUN,
     STEPS,
     TRAINING,
     WIDTH,
+    Rest,
     at_least,
     check_ranges,
     convert_fields,
@@ -37,6 +39,7 @@ from ..networks.names import absolute_name, backbone_names, check_backbone_name,
 
 CACHES = ("memory", "device", "disk", "off")
 KEEPS = (BETTER, LAYERS) = ("better", "layers")
+ANY_PROTOCOL = "auto"
 RESOLVED = ("auto", "paper")
 """Names of methods that a run resolves to one of the others."""
 _EXCLUSIVE = (
@@ -65,6 +68,19 @@ class RunConfig(ImageOptions, HeadOptions):
     )
     source_shots: int | None = option(
         None, DATA, "Train on at most this many random source images per class.", at_least(1)
+    )
+    unlabelled: Rest | Path | tuple[Path, ...] | None = option(
+        None,
+        DATA,
+        "Folder of target images without labels (the pool), nested or flat; may be given several times. "
+        f"Or {REST}: what --shots leaves over, which is then also tested on. A folder of this name is ./{REST}.",
+    )
+    protocol: str = option(
+        ANY_PROTOCOL,
+        DATA,
+        f"How the test relates to --unlabelled: {TRANSDUCTIVE} (tested on images of the pool), {INDUCTIVE} (on images "
+        f"never seen; of {REST} one half is the pool, the other half the test) or {ANY_PROTOCOL} (as the images are).",
+        one_of(ANY_PROTOCOL, TRANSDUCTIVE, INDUCTIVE),
     )
     leave_out: bool = option(False, DATA, "Leave out classes that only one domain has.")
     augment: bool = option(False, DATA, "Randomly crop and mirror training images (disables the trunk cache).")
@@ -158,9 +174,13 @@ class RunConfig(ImageOptions, HeadOptions):
         return cls(**{one.name: values[one.name] for one in fields(cls) if one.name in values})
 
     def __post_init__(self) -> None:
+        given: Any = self.unlabelled
+        if isinstance(given, list | tuple) and len(given) > 1 and REST in given:
+            raise ValueError(f"--unlabelled {REST} cannot be combined with folders; a folder of this name is ./{REST}")
         convert_fields(self, flag)
-        if isinstance(self.source, tuple) and len(self.source) < 2:
-            object.__setattr__(self, "source", self.source[0] if self.source else None)
+        for name in FOLDERS:
+            if isinstance(folders := getattr(self, name), tuple) and len(folders) < 2:
+                object.__setattr__(self, name, folders[0] if folders else None)
         check_ranges(self, flag)
         if self.method.strip().lower() not in RESOLVED:
             method(self.method, besides=RESOLVED)
@@ -170,6 +190,10 @@ class RunConfig(ImageOptions, HeadOptions):
         for one, other in _EXCLUSIVE:
             if getattr(self, one) and getattr(self, other):
                 raise ValueError(f"{flag(one)} and {flag(other)} exclude each other: give only one")
+        if self.unlabelled == REST and self.shots is None:
+            raise ValueError(f"--unlabelled {REST} takes the target images that --shots leaves over: give --shots, too")
+        if self.protocol != ANY_PROTOCOL and self.unlabelled is None and self.split is None:
+            raise ValueError(f"--protocol {self.protocol} is about unlabelled images: give --unlabelled, too")
         if self.augment and self.cache not in (None, "off"):
             raise ValueError(
                 f"--augment changes the images at every step, so --cache {self.cache} does not work with it"
@@ -177,9 +201,11 @@ class RunConfig(ImageOptions, HeadOptions):
 
     def sources(self) -> tuple[Path, ...]:
         """Return the folders of source images."""
-        if self.source is None:
-            return ()
-        return self.source if isinstance(self.source, tuple) else (self.source,)
+        return _folders(self.source)
+
+    def pools(self) -> tuple[Path, ...]:
+        """Return the folders of unlabelled target images; none for those that --shots leaves over."""
+        return () if self.unlabelled == REST else _folders(self.unlabelled)
 
     def require_places(self) -> None:
         """Require the folders and files that a run needs: quick, and before anything slow.
@@ -197,6 +223,8 @@ class RunConfig(ImageOptions, HeadOptions):
                 raise ValueError(f"--{name} is missing: give a folder that holds one folder of images per class")
             for folder in folders:
                 _require(folder, flag(name), folder.is_dir(), "folder")
+        for folder in self.pools():
+            _require(folder, "--unlabelled", folder.is_dir(), "folder")
         if self.target_test is not None:
             _require(self.target_test, "--target-test", self.target_test.is_dir(), "folder")
         for name in ("split", "weights", "source_weights"):
@@ -244,6 +272,14 @@ POOL_OPTIONS = tuple(one.name for one in in_groups(RunConfig) if one.metadata["g
 """Options that do nothing without unlabelled images."""
 
 _NETWORKS = ("backbone", "source_backbone")
+FOLDERS = ("source", "unlabelled")
+"""Options that may name several folders."""
+
+
+def _folders(given: Path | tuple[Path, ...] | None) -> tuple[Path, ...]:
+    if given is None:
+        return ()
+    return given if isinstance(given, tuple) else (given,)
 
 
 def _require(path: Path, option: str, there: bool, kind: str) -> None:

@@ -12,7 +12,7 @@ from .._reading import read_json, read_text
 from ..methods.options import flag
 from ..training.run_files import checkpoint_folders, read_description
 from .auto import SELECTION
-from .config import RunConfig, known_key
+from .config import FOLDERS, RunConfig, known_key
 from .trust import refuse_code
 
 if TYPE_CHECKING:  # reading a report does not need training code
@@ -139,6 +139,7 @@ def _described(
         "solved": solved,
         "method": settings["method"],
         "data": report and report["data"],
+        "protocol": report and report.get("protocol"),
         "classes": classes,
         "selection": report and report.get("selection"),
         "head": report and report.get("head"),
@@ -181,7 +182,7 @@ def command(config: RunConfig, out: str) -> str:
     words, changed = ["sohot", "fit"], config.changed()
     asked = {name: value for name, value in config.stored().items() if name in changed or name == "method"}
     for name, value in asked.items():
-        if name == "source" and isinstance(value, list):
+        if name in FOLDERS and isinstance(value, list):
             words += [word for folder in value for word in (flag(name), folder)]
             continue
         words.append(flag(name))
@@ -205,6 +206,7 @@ def make_report(
         "method": settings.resolved_method().name,
         "trains": trained.model.trains,
         "data": data.as_json(),
+        "protocol": data.protocol,
         "settings": settings.as_json(),
         "selection": selection,
         "head": _head(trained),

@@ -16,11 +16,11 @@ from ..data.image_batches import iter_batches
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import natural_key, printable
 from ..data.readers import find_reader, part_of
+from ..data.unlabelled import scan_unlabelled
 from ..networks.backbone import Backbone
 from ..networks.inference import run_views
 from .feature_network import FeatureNetwork
 from .feature_set import NO_LABEL, FeatureSet
-from .predictions import find_images
 
 BATCH = 32
 """Most images, or views of them, that pass through the network together."""
@@ -63,17 +63,10 @@ def is_flat(root: Path) -> bool:
 def find_unlabelled(
     root: Path, workers: int | None = None, progress: Progress | None = None
 ) -> tuple[dict[str, LabelledImages], list[LeftOut]]:
-    """Find all images below a folder, whatever its folders mean; see `find_domains`. They form one nameless class."""
-    if not root.is_dir():
-        raise FileNotFoundError(f"the folder {printable(root)} does not exist")
-    files = find_images([root])
-    images = LabelledImages(tuple(files), (0,) * len(files), ("",), root)
+    """Find all images below a folder, whatever its folders mean; see `find_domains`. They form one class."""
     report = None if progress is None else partial(progress, "checking images")
-    broken = unreadable(images, on_progress=report, workers=workers)
-    if len(broken) == len(files):
-        raise ValueError(f"none of the {len(files)} images in {printable(root)} can be read; the first: {broken[0]}")
-    readable = images.subset([row for row in range(len(images)) if row not in broken])
-    return {_name(root): readable}, [LeftOut(files[row], broken[row]) for row in sorted(broken)]
+    scan = scan_unlabelled(root, on_progress=report, workers=workers)
+    return {_name(root): scan.images}, scan.left_out
 
 
 def _name(root: Path) -> str:

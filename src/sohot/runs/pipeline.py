@@ -28,7 +28,7 @@ from .config import BETTER, LAYERS, RunConfig
 from .description import CONFIG, DESCRIPTION, REPORT, make_report
 from .frozen_head import has_frozen_head, is_solved
 from .launcher import check_room, end_with_parent, launch, needs_launch
-from .predictions import predictions_of, write_predictions
+from .predictions import labels_of, predictions_of, write_predictions
 from .presets import explain_paper, is_paper, resolve_paper
 from .run_data import RunData, add_test, digest_names, gather, gather_training
 from .run_model import describe_model
@@ -41,8 +41,11 @@ from .trunk_store import TrunkStore, cache_folder
 PREDICTIONS = "predictions.csv"
 """What the run says about each test image."""
 
+POOL_LABELS = "pool.csv"
+"""What the run says about each unlabelled image."""
+
 OWN = {
-    *(CONFIG, REPORT, DESCRIPTION, SELECTION, SPLIT, PREDICTIONS, OUTPUTS, CALIBRATION),
+    *(CONFIG, REPORT, DESCRIPTION, SELECTION, SPLIT, PREDICTIONS, POOL_LABELS, OUTPUTS, CALIBRATION),
     *("cache", "checkpoints", "log.csv", "tensorboard", ".lock"),
 }
 
@@ -170,6 +173,9 @@ def _write_outputs(out: Path, data: RunData, trained: TrainedModel, temperature:
     write_outputs(out, trained.outputs)
     if data.test is not None and trained.outputs.logits is not None:
         write_predictions(out / PREDICTIONS, predictions_of(data.test, trained.outputs.logits, temperature), top=2)
+    if data.pool is not None and trained.outputs.pool_logits is not None:
+        labels = labels_of(data.pool, trained.outputs.pool_logits, data.classes, temperature)
+        write_predictions(out / POOL_LABELS, labels, top=2)
 
 
 def _plan(config: RunConfig, given: Collection[str] | None, watcher: Watcher) -> tuple[RunConfig, bool]:
@@ -259,6 +265,8 @@ def _identity(config: RunConfig, model: TwoStreams, data: RunData) -> dict[str, 
     """Describe what must not change on resume, besides the settings; image names are relative to their folders."""
     parts = {"source": data.source, "target": data.target}
     files = {name: None if images is None else digest_names(images) for name, images in parts.items()}
+    if data.pool is not None:
+        files["pool"] = digest_names(data.pool)
     network = describe_model(config, model)
     steps = {"solved": True} if is_solved(model) else {}
     chosen = {name: getattr(config, name) for name in ("shots", "source_shots", "leave_out", "augment")}

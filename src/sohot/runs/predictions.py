@@ -176,10 +176,17 @@ def refuse(predictions: Sequence[Prediction], below: float | None, classes: Sequ
     return [replace(prediction, refused=prediction.probabilities[0] < below) for prediction in predictions]
 
 
+def labels_of(
+    images: LabelledImages, logits: Tensor, classes: Sequence[str], temperature: float = 1.0
+) -> list[Prediction]:
+    """Return the two most likely of some classes for each image of a list, with its name below its folder."""
+    names = (Path(images.name(row)) for row in range(len(images)))
+    return likeliest(names, logits, classes, 2, temperature)
+
+
 def predictions_of(images: LabelledImages, logits: Tensor, temperature: float = 1.0) -> list[Prediction]:
     """Return the two most likely classes of each test image, with its true class and its name below its folder."""
-    names = (Path(images.name(row)) for row in range(len(images)))
-    found = likeliest(names, logits, images.classes, 2, temperature)
+    found = labels_of(images, logits, images.classes, temperature)
     truths = (images.classes[label] for label in images.labels)
     return [replace(prediction, truth=truth) for prediction, truth in zip(found, truths, strict=True)]
 

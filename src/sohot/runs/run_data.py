@@ -7,15 +7,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..data.contents import content_keys
+from ..data.contents import new_rows
 from ..data.folders import ClassMismatchError, LeftOut, common_classes
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words
 from ..data.shots import short_classes, take_shots
+from ..methods.choices import SUPERVISED
 from ..methods.records import Method
-from .config import RunConfig
+from .config import ANY_PROTOCOL, RunConfig
 from .image_search import ImageSearch
-from .split_file import SOURCE, TARGET, TEST, read_sides
+from .run_pool import find_pool, protocol_of, unlike_known
+from .split_file import POOL, SOURCE, TARGET, TEST, read_sides
 
 
 @dataclass
@@ -29,6 +31,9 @@ class RunData:
         classes: Names of the classes.
         left_out: Files and folders that were not used, with the reason.
         notes: What else the user should know, one sentence each.
+        pool: Target images without labels, all of the class "unlabelled"; None if there are none.
+        protocol: What they are to the test: "supervised" (there are none), "transductive" (test images are among them)
+            or "inductive" (none is).
     """
 
     classes: tuple[str, ...]
@@ -37,10 +42,16 @@ class RunData:
     test: LabelledImages | None
     left_out: list[LeftOut] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    pool: LabelledImages | None = None
+    protocol: str = SUPERVISED
 
     def sides(self) -> dict[str, LabelledImages | None]:
         """Return the images by the sides of a split."""
-        return {SOURCE: self.source, TARGET: self.target, TEST: self.test}
+        return {SOURCE: self.source, TARGET: self.target, POOL: self.pool, TEST: self.test}
+
+    def trained(self) -> list[LabelledImages]:
+        """Return the labelled images that train."""
+        return [images for images in (self.source, self.target) if images is not None]
 
     def as_json(self) -> dict[str, Any]:
         """Describe the data: classes, counts, what was left out and why."""
@@ -53,6 +64,7 @@ class RunData:
                 else {"folder": images.origin, "images": len(images), "per_class": images.counts()}
                 for name, images in parts.items()
             },
+            "pool": None if self.pool is None else {"folder": self.pool.origin, "images": len(self.pool)},
             "left_out": [path.as_json() for path in self.left_out],
             "notes": self.notes,
         }
@@ -75,7 +87,7 @@ def gather(config: RunConfig, progress: Progress | None = None) -> RunData:
 
 
 def gather_training(config: RunConfig, progress: Progress | None = None) -> RunData:
-    """Find the images that train, and the target images left by --shots; --target-test is not read.
+    """Find the images that train, and the target images left by --shots; no image of --target-test is decoded.
 
     What is wrong by the names alone is reported before any image is decoded.
 
@@ -84,11 +96,18 @@ def gather_training(config: RunConfig, progress: Progress | None = None) -> RunD
         progress: Receives the progress of checking the images.
     """
     _find(ImageSearch(config, decode=False))
-    return _find(ImageSearch(config, progress))
+    data = _find(ImageSearch(config, progress))
+    if data.pool is not None:
+        notes = [*data.notes]
+        data = replace(data, pool=unlike_known(data.pool, data.trained(), notes), notes=notes)
+    if config.protocol != ANY_PROTOCOL:  # what the test would refuse, before anything slow
+        named = data if config.target_test is None else _find_test(ImageSearch(config, decode=False), data)
+        protocol_of(config, named.pool, named.test, [])
+    return data
 
 
 def add_test(data: RunData, config: RunConfig, progress: Progress | None = None) -> RunData:
-    """Find the images of --target-test, if given, and leave training images out of the test.
+    """Find the images of --target-test, if given, leave training images out of the test, and name the protocol.
 
     Args:
         data: The result of `gather_training`; it is not changed.
@@ -98,8 +117,8 @@ def add_test(data: RunData, config: RunConfig, progress: Progress | None = None)
     if config.target_test is not None:
         data = _find_test(ImageSearch(config, progress), data)
     notes = [*data.notes]
-    test = _unseen(data.test, [images for images in (data.source, data.target) if images is not None], notes)
-    return replace(data, test=test, notes=notes)
+    test = _unseen(data.test, data.trained(), notes)
+    return replace(data, test=test, protocol=protocol_of(config, data.pool, test, notes), notes=notes)
 
 
 def _find(search: ImageSearch) -> RunData:
@@ -116,13 +135,15 @@ def _find(search: ImageSearch) -> RunData:
     train, rest = _divide(target, config, method.uses_target, notes)
     if source is not None and config.source_shots is not None:
         source = _limit(source, config.source_shots, config.seed, notes)
+    pool, rest = find_pool(search, rest)
     return RunData(
         classes=target.classes,
         source=source if method.uses_source else None,
         target=train if method.uses_target else None,
         test=rest,
-        left_out=search.left_out,
+        left_out=list(dict.fromkeys(search.left_out)),
         notes=notes,
+        pool=pool,
     )
 
 
@@ -132,11 +153,11 @@ def _find_listed(search: ImageSearch, file: Path, method: Method, notes: list[st
     if isinstance(config.source, tuple):
         raise ValueError("--split takes its source images from one folder: give --source once")
     sides = read_sides(file, config.source, config.target)
-    wanted = {SOURCE: method.uses_source, TARGET: method.uses_target, TEST: True}
+    wanted = {SOURCE: method.uses_source, TARGET: method.uses_target, TEST: True, POOL: config.unlabelled is None}
     found = {side: search.side(images, side) for side, images in sides.items() if wanted[side]}
-    if missing := [side for side, needed in wanted.items() if needed and side not in (*found, TEST)]:
+    if missing := [side for side, needed in wanted.items() if needed and side not in (*found, TEST, POOL)]:
         raise ValueError(f"--split {file} lists no {missing[0]} images, which --method {config.method} trains on")
-    source, target, test = (found.get(side) for side in wanted)
+    source, target, test, pool = (found.get(side) for side in wanted)
     if source is not None and target is not None:
         source, target = _match(source, target, config.leave_out, notes)
     trained = source if target is None else target
@@ -144,7 +165,9 @@ def _find_listed(search: ImageSearch, file: Path, method: Method, notes: list[st
     _require_two_classes(trained)
     if test is not None:
         test = _match_test(test, trained.classes, config.leave_out, notes)
-    return RunData(trained.classes, source, target, test, search.left_out, notes)
+    if pool is None:
+        pool, test = find_pool(search, test)
+    return RunData(trained.classes, source, target, test, list(dict.fromkeys(search.left_out)), notes, pool)
 
 
 def _find_test(search: ImageSearch, data: RunData) -> RunData:
@@ -207,9 +230,7 @@ def _unseen(test: LabelledImages | None, trained: Sequence[LabelledImages], note
     """Leave out test images that are byte-identical to a training image: recognizing them proves nothing."""
     if test is None:
         return None
-    *known, own = content_keys([*trained, test])
-    seen = {key for keys in known for key in keys}
-    rows = [row for row, key in enumerate(own) if key not in seen]
+    rows = new_rows(test, trained)
     if copies := len(test) - len(rows):
         rest = "" if rows else "; none are left to test on"
         notes.append(f"left out of the test: {copies} images byte-identical to training images{rest}")

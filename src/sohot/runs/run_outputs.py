@@ -34,6 +34,7 @@ IMAGE_BATCH, OUTPUT_BATCH = 32, 256
 """Numbers of images and of trunk outputs to classify together."""
 
 _TENSORS = ("rows", "before", "after")
+POOL_LOGITS = "pool.logits"
 
 
 @dataclass(frozen=True)
@@ -50,27 +51,34 @@ class SideFeatures:
     before: Tensor
     after: Tensor
 
+    def of(self, rows: Tensor) -> "SideFeatures":
+        """Keep the features of some of the images."""
+        kept = torch.isin(self.rows, rows)
+        return SideFeatures(self.rows[kept], self.before[kept], self.after[kept])
+
 
 @dataclass(frozen=True)
 class RunOutputs:
     """The outputs of a run, as float32 on the CPU.
 
     Attributes:
-        features: Features by part: "source" and "target", the images that train, and "test"; those there are.
+        features: Features by part: "source" and "target", the images that train, "test" and "pool"; those there are.
         logits: Logits of all test images, in the order of `split.json`, shape (images, classes); None without a test.
         first_logits: The same before training; not stored, and None if nobody asked.
+        pool_logits: Logits of all unlabelled images, in the order of `split.json`; None without a pool.
     """
 
     features: dict[str, SideFeatures]
     logits: Tensor | None = None
     first_logits: Tensor | None = None
+    pool_logits: Tensor | None = None
 
 
 class Shown(NamedTuple):
     """Images, None if there are none; and the outputs of the frozen trunk for them, None to read the images."""
 
-    images: LabelledImages | None
-    from_trunk: Inputs | None
+    images: LabelledImages | None = None
+    from_trunk: Inputs | None = None
 
 
 class OutputRecorder:
@@ -88,29 +96,44 @@ class OutputRecorder:
         self.model, self.workers, self.tests_both = model, workers, tests_both
         self.untrained = deepcopy(model, {id(model.trunks): model.trunks})
 
-    def record(self, source: Shown, target: Shown, test: Shown, progress: Progress | None = None) -> RunOutputs:
-        """Record the outputs of source and target images that train, and of the test images.
+    def record(
+        self, source: Shown, target: Shown, test: Shown, pool: Shown | None = None, progress: Progress | None = None
+    ) -> RunOutputs:
+        """Record the outputs of source and target images that train, of the test images and of the pool.
 
         Args:
             source: Source images that train.
             target: Target images that train.
             test: Test images.
-            progress: Receives the number of images tested.
+            pool: Target images without labels; those that are tested pass the network once.
+            progress: Receives the number of images tested and labelled.
         """
         features = {}
         for part, shown in (("source", source), ("target", target)):
             if shown.images is not None:
                 rows = _some_of_each_class(shown.images)
                 features[part], *_ = self._pass(part, shown.images, shown.from_trunk, rows, rows)
-        if test.images is None:
-            return RunOutputs(features)
-        every, some = torch.arange(len(test.images)), _some_of_each_class(test.images)
-        told = None if progress is None else partial(progress, "testing")
-        first = every if self.tests_both else some
-        features["test"], logits, before = self._pass(
-            "target", test.images, test.from_trunk, every, some, told, classified_before=first
-        )
-        return RunOutputs(features, logits, before if self.tests_both else None)
+        pool = Shown() if pool is None else pool
+        kept = torch.empty(0, dtype=torch.int64) if pool.images is None else self._some_of_pool(pool.images)
+        logits, first_logits, pool_logits = None, None, None
+        if test.images is not None:
+            some, shared = _some_of_each_class(test.images), _are_same(test.images, pool.images)
+            every, both = torch.arange(len(test.images)), torch.unique(torch.cat([some, kept])) if shared else some
+            found, logits, before = self._pass(
+                *("target", test.images, test.from_trunk, every, both, _of_stage(progress, "testing")),
+                classified_before=every if self.tests_both else both,
+            )
+            features["test"], first_logits = found.of(some), before if self.tests_both else None
+            if shared:
+                features["pool"], pool_logits = found.of(kept), logits
+        if pool.images is not None and pool_logits is None:
+            every, told = torch.arange(len(pool.images)), _of_stage(progress, "labelling the unlabelled images")
+            features["pool"], pool_logits, _ = self._pass("target", pool.images, pool.from_trunk, every, kept, told)
+        return RunOutputs(features, logits, first_logits, pool_logits)
+
+    def _some_of_pool(self, pool: LabelledImages) -> Tensor:
+        """Choose as many rows as there would be of so many classes, had they labels."""
+        return torch.tensor(sorted(shot_rows(pool, PER_CLASS * self.model.num_classes, seed=0)), dtype=torch.int64)
 
     @torch.inference_mode()
     def _pass(
@@ -166,6 +189,14 @@ def _stream(model: TwoStreams, domain: str, from_trunk: Tensor) -> tuple[Tensor,
     output = model(source, target, from_trunk=True)
     features, logits = (getattr(output, f"{domain}_{kind}") for kind in ("features", "logits"))
     return features.float().cpu(), logits.float().cpu()
+
+
+def _of_stage(progress: Progress | None, stage: str) -> Callable[[int, int], None] | None:
+    return None if progress is None else partial(progress, stage)
+
+
+def _are_same(one: LabelledImages, other: LabelledImages | None) -> bool:
+    return other is not None and (one.files, one.parts) == (other.files, other.parts)
 
 
 def _some_of_each_class(images: LabelledImages) -> Tensor:
@@ -229,8 +260,9 @@ def _collect(batches: Iterable[Tensor], images: int, progress: Progress | None) 
 
 
 def write_outputs(folder: Path, outputs: RunOutputs) -> None:
-    """Store the outputs of a run in its folder: `logits`, and `rows`, `before` and `after` of each part."""
-    tensors = {} if outputs.logits is None else {"logits": outputs.logits}
+    """Store the outputs of a run: `logits`, `pool.logits`, and `rows`, `before` and `after` of each part."""
+    given = {"logits": outputs.logits, POOL_LOGITS: outputs.pool_logits}
+    tensors = {name: logits.clone() for name, logits in given.items() if logits is not None}  # they may be the same
     for part, features in outputs.features.items():
         tensors |= {f"{part}.{name}": getattr(features, name).contiguous() for name in _TENSORS}
     write_atomically(folder / OUTPUTS, save(tensors, {"format": FORMAT}))
@@ -254,4 +286,4 @@ def read_outputs(folder: Path) -> RunOutputs | None:
     for part in features.values():
         if not len(part.rows) == len(part.before) == len(part.after) or part.before.shape != part.after.shape:
             raise ValueError(f"{file} is damaged: its tensors differ in length")
-    return RunOutputs(features, tensors.get("logits"))
+    return RunOutputs(features, tensors.get("logits"), pool_logits=tensors.get(POOL_LOGITS))

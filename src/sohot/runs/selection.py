@@ -160,7 +160,7 @@ def result_options(config: RunConfig) -> dict[str, Any]:
 
 def describe_data(data: RunData) -> dict[str, Any]:
     """Describe the training images so that others can be told apart: names, classes, bytes."""
-    parts = {"source": data.source, "target": data.target}
+    parts = {"source": data.source, "target": data.target, "pool": data.pool}
     return {
         "classes": list(data.classes),
         **{

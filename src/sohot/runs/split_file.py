@@ -11,6 +11,7 @@ from ..data.protocols.split import (
     FORMAT,
     as_ascii,
     check_seal,
+    pool_from_dict,
     read_content,
     sealed,
     side_as_dict,
@@ -21,7 +22,7 @@ SPLIT = "split.json"
 """The file in a run's folder."""
 
 SOURCE, TARGET, POOL, TEST = "source_train", "target_train", "target_pool", "target_test"
-"""Sides of a run; the pool is for target images without labels, and empty so far."""
+"""Sides of a run; the pool holds target images without labels, and stores none."""
 
 
 def describe_split(classes: tuple[str, ...], sides: Mapping[str, LabelledImages | None]) -> dict[str, Any]:
@@ -52,12 +53,13 @@ def write_run_split(folder: Path, classes: tuple[str, ...], sides: Mapping[str, 
 
 
 def read_sides(file: Path, source: Path | None = None, target: Path | None = None) -> dict[str, LabelledImages]:
-    """Read the sides that train and test from the split of a run, or from a file of `sohot data split`.
+    """Read the sides of a split that have images: that of a run, or of a file of `sohot data split`.
 
     Args:
         file: The file.
         source: Where the source images lie; None for the folder that the file names.
-        target: Where the target images lie, those that train and those beside them that test; None likewise.
+        target: Where the target images lie: those that train, and those beside them that test or have no label; None
+            likewise.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -67,8 +69,8 @@ def read_sides(file: Path, source: Path | None = None, target: Path | None = Non
         content = read_content(file)
         check_seal(content)
         folders: dict[str, str] = content.get("folders", {})
-        beside = folders.get(TEST) == folders.get(TARGET)
-        given = {SOURCE: source, TARGET: target, TEST: target if beside else None}
+        beside = {side: target for side in (POOL, TEST) if folders.get(side) == folders.get(TARGET)}
+        given = {SOURCE: source, TARGET: target, POOL: None, TEST: None, **beside}
         sides = {}
         for side, folder in given.items():
             listed = content["sides"].get(side)
@@ -77,7 +79,10 @@ def read_sides(file: Path, source: Path | None = None, target: Path | None = Non
             if folder is None and side not in folders:
                 raise ValueError("it does not say where its images are: give that folder as --source and --target")
             root = Path(folders[side]) if folder is None else folder
-            sides[side] = side_from_dict(listed, tuple(content["classes"]), root)
+            if side == POOL:
+                sides[side] = pool_from_dict(listed, root)
+            else:
+                sides[side] = side_from_dict(listed, tuple(content["classes"]), root)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"--split {file} is not a split: {type(error).__name__} {error}") from None
     except ValueError as error:
@@ -94,10 +99,12 @@ def _check_sides(file: Path, sides: Mapping[str, LabelledImages]) -> None:
                 f"{enumerate_words(missing, limit=3)}"
             )
     trained = set(_images(sides.get(TARGET)))
-    if both := [path.name for path, _ in _images(sides.get(TEST)) if (path, _) in trained]:
-        raise ValueError(
-            f"--split {file} has {len(both)} images both in {TARGET} and in {TEST}: {enumerate_words(both, limit=3)}"
-        )
+    for side in (POOL, TEST):
+        if both := [path.name for path, part in _images(sides.get(side)) if (path, part) in trained]:
+            raise ValueError(
+                f"--split {file} has {len(both)} images both in {TARGET} and in {side}: "
+                f"{enumerate_words(both, limit=3)}"
+            )
 
 
 def _images(side: LabelledImages | None) -> list[tuple[Path, str]]:

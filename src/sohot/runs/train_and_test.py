@@ -164,7 +164,7 @@ def train_and_test(
     logits, outputs = None, None
     if recorder is not None:
         model.to(device)
-        outputs = recorder.record(*shown, progress)
+        outputs = recorder.record(*shown, progress=progress)
         logits = outputs.logits
     elif used.test is not None and ranks.first:
         logits = target_logits(model.to(device), used.test, config.read_threads, progress, inputs.test)
@@ -199,34 +199,41 @@ class _ShownImages(NamedTuple):
     source: Shown
     target: Shown
     test: Shown
+    pool: Shown
 
 
 class _Used(NamedTuple):
-    """The images that a method trains on, without those that a fold holds out, and those to test on."""
+    """The images that a method trains on, without those that a fold holds out, those to test on, and the pool."""
 
     source: LabelledImages | None
     target: LabelledImages | None
     test: LabelledImages | None
+    pool: LabelledImages | None
 
     @classmethod
     def of(cls, config: RunConfig, data: RunData, fold: Fold | None) -> "_Used":
         method = config.settings().resolved_method()
         source, target = data.source if method.uses_source else None, data.target if method.uses_target else None
         if fold is None:
-            return cls(source, target, data.test)
+            return cls(source, target, data.test, data.pool)
         held = _labelled_target(data).subset(fold.held)
-        return cls(source, None if target is None else target.subset(fold.train), held)
+        return cls(source, None if target is None else target.subset(fold.train), held, data.pool)
 
     def shown(self, inputs: _Inputs, *, from_trunk: bool) -> _ShownImages:
         source, target = (inputs.source, inputs.target) if from_trunk else (None, None)
-        return _ShownImages(Shown(self.source, source), Shown(self.target, target), Shown(self.test, inputs.test))
+        return _ShownImages(
+            Shown(self.source, source),
+            Shown(self.target, target),
+            Shown(self.test, inputs.test),
+            Shown(self.pool, None),
+        )
 
     def labels(self, domain: str) -> Sequence[int]:
         images: LabelledImages | None = getattr(self, domain)
         return () if images is None else images.labels
 
     def sizes(self) -> Sizes:
-        return Sizes(*(0 if images is None else len(images) for images in self))
+        return Sizes(*(0 if images is None else len(images) for images in (self.source, self.target, self.test)))
 
     def evaluate(self, logits: Tensor | None) -> Evaluation | None:
         if logits is None or self.test is None:

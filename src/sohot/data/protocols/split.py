@@ -11,7 +11,7 @@ from typing import Any
 from ..._files import write_atomically
 from ..._reading import read_json
 from ..contents import content_keys
-from ..labelled import LabelledImages
+from ..labelled import UNLABELLED, LabelledImages
 from ..names import enumerate_words
 
 
@@ -232,11 +232,18 @@ def check_seal(content: Mapping[str, Any]) -> None:
 
 
 def side_as_dict(images: LabelledImages) -> dict[str, Any]:
-    """Describe the images of a side as JSON values: files by their names below `images.root`."""
+    """Describe the images of a side as JSON values: files by their names below `images.root`, labels if known."""
     content = images.as_dict()
     del content["classes"], content["root"]
+    if images.classes == (UNLABELLED,):
+        del content["labels"]
     content["files"] = [file.relative_to(images.root or "").as_posix() for file in images.files]
     return content
+
+
+def pool_from_dict(side: Mapping[str, Any], root: Path) -> LabelledImages:
+    """Read the images of a side without labels, as `side_from_dict` reads others."""
+    return side_from_dict({**side, "labels": [0] * len(side["files"])}, (UNLABELLED,), root)
 
 
 def side_from_dict(side: Mapping[str, Any], classes: tuple[str, ...], root: Path) -> LabelledImages:

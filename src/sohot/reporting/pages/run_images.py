@@ -7,14 +7,14 @@ from typing import Any
 
 from ...data.folders import holds_more_than
 from ...data.labelled import LabelledImages, Progress
-from ...data.protocols.split import check_seal, read_content, side_from_dict
+from ...data.protocols.split import check_seal, pool_from_dict, read_content, side_from_dict
 from ...runs.config import RunConfig
 from ...runs.description import stored_config
 from ...runs.loaded_run import open_run
 from ...runs.run_data import RunData, digest_names, gather
 from ...runs.run_model import build_model
 from ...runs.run_outputs import OutputRecorder, RunOutputs, Shown, read_outputs
-from ...runs.split_file import SOURCE, SPLIT, TARGET, TEST
+from ...runs.split_file import POOL, SOURCE, SPLIT, TARGET, TEST
 
 LOOKED_AT = 240
 """Number of test images that are classified, if a run did not store its outputs."""
@@ -33,7 +33,7 @@ class RunImages:
     """The images of a run and the outputs of its network.
 
     Attributes:
-        images: Images by part, those there are.
+        images: Images by part, those there are; also the "pool", whose labels nobody knows.
         outputs: The logits of the test images and the features of some of all parts, by their rows.
         has_before: Whether the features before training are those of the initial weights.
     """
@@ -85,6 +85,8 @@ def stored_images(folder: Path) -> RunImages | None:
             for part, side in PARTS.items()
             if side in folders
         }
+        if POOL in folders:
+            images["pool"] = pool_from_dict(sides[POOL], Path(folders[POOL]))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder / SPLIT} is damaged: {type(error).__name__} {error}") from None
     return RunImages(images, outputs)
@@ -101,7 +103,7 @@ def _compute(folder: Path, description: dict[str, Any], progress: Progress | Non
     recorder = OutputRecorder(model, config.read_threads)
     model.load_state_dict(run.model.state_dict())
     test = None if data.test is None else data.test.subset(spread(data.test, LOOKED_AT))
-    outputs = recorder.record(Shown(data.source, None), Shown(data.target, None), Shown(test, None), progress)
+    outputs = recorder.record(Shown(data.source), Shown(data.target), Shown(test), progress=progress)
     parts = {"source": data.source, "target": data.target, "test": test}
     return RunImages({part: images for part, images in parts.items() if images is not None}, outputs, has_before)
 

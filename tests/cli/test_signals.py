@@ -60,7 +60,7 @@ def test_a_killed_run_on_augmented_images_resumes_to_the_same_weights(sohot, dom
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
     assert sohot(*options, "--out", whole).code == 0
-    monkeypatch.setattr("sohot.runs.trunk_store._free_memory", lambda: 0)
+    monkeypatch.setattr("sohot.runs.trunk_outputs._free_memory", lambda: 0)
     resumed = sohot("fit", "--out", cut, "--resume", "--json")
     assert resumed.code == 0
     assert resumed.json["resumed_from"] > 0

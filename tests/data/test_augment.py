@@ -9,6 +9,7 @@ from PIL import Image
 from sohot.data import AugmentedImages, InputSpec, LabelledImages, UnreadableImage
 from sohot.data import augment as module
 from sohot.data.crops import draw_crops, random_crop, to_tensor
+from sohot.data.random_views import STRONG, Strength
 from sohot.data.readers import read_item
 
 SPEC = InputSpec(size=8, mean=(0.5,) * 3, std=(0.5,) * 3, resize=9)
@@ -89,3 +90,22 @@ def test_files_are_read_once(images: LabelledImages, monkeypatch: pytest.MonkeyP
     for _ in range(3):
         inputs.batch(torch.arange(70))
     assert sorted(read) == list(range(70))
+
+
+def test_weak_and_strong_views_share_pictures_and_rows(
+    make: Callable, images: LabelledImages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weak = make(images)
+    strong, nothing = weak.views(STRONG), weak.views(Strength(0, 0, 0, 0, 0, 0))
+    drawn = strong.draw(4)
+    torch.testing.assert_close(nothing.batch(ROWS, drawn), weak.batch(ROWS, drawn[:, :5]), rtol=0, atol=0)
+    changed = strong.batch(ROWS, drawn)
+    assert (changed - weak.batch(ROWS, drawn[:, :5])).abs().mean() > 0.05
+    some = weak.views(STRONG, ROWS.tolist())
+    assert len(some) == 4
+    torch.testing.assert_close(some.batch(torch.tensor([2, 0]), drawn[[2, 0]]), changed[[2, 0]], rtol=0, atol=1e-6)
+    with pytest.raises(IndexError, match=r"rows must lie in 0 … 3, got 4"):
+        some.batch(torch.tensor([4]))
+    if weak._pictures._kept.get(3) is not None or weak._on_gpu.get(3) is not None:
+        monkeypatch.setattr(module, "read_item", lambda *_, **__: pytest.fail("decoded again"))
+        strong.batch(torch.tensor([3]))

@@ -22,7 +22,7 @@ from sohot.runs import RunConfig
 from sohot.runs.batch_shape import make_batches
 from sohot.runs.run_model import build_model
 from sohot.runs.run_outputs import evaluate_on
-from sohot.runs.trunk_store import trunk_outputs
+from sohot.runs.trunk_outputs import trunk_outputs
 from sohot.training import Diverged, fit
 
 

@@ -70,7 +70,7 @@ def test_one_store_keeps_outputs_for_all_trainings(data, monkeypatch):
 
 
 def _counted(read):
-    from sohot.runs.trunk_store import trunk_outputs
+    from sohot.runs.trunk_outputs import trunk_outputs
 
     def counted(config, model, domain, *more):
         read.append(domain)

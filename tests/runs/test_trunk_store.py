@@ -9,9 +9,10 @@ import torch
 from PIL import Image
 
 from sohot.data import LabelledImages, UnreadableImage
-from sohot.runs import trunk_store as room
+from sohot.runs import trunk_outputs as room
 from sohot.runs.config import RunConfig
 from sohot.runs.run_model import build_model
+from sohot.runs.trunk_store import TrunkStore
 from sohot.training import TensorInputs
 from sohot.training.ranks import Ranks
 
@@ -30,7 +31,7 @@ def config(tmp_path, **more):
 
 
 def inputs(config, images, cache):
-    return room.TrunkStore().inputs(config, build_model(config, 2), "target", images, cache)
+    return TrunkStore().inputs(config, build_model(config, 2), "target", images, cache)
 
 
 def test_memory_and_disk_hold_the_same_outputs_of_the_trunk(images, tmp_path):
@@ -45,7 +46,7 @@ def test_memory_and_disk_hold_the_same_outputs_of_the_trunk(images, tmp_path):
 def test_a_cache_on_disk_is_used_again_until_an_image_changes(images, tmp_path, monkeypatch):
     asked = config(tmp_path)
     before = inputs(asked, images, "disk").tensor.clone()
-    monkeypatch.setattr(room, "iter_batches", lambda *_: iter([]))  # not to be read again
+    monkeypatch.setattr(room, "trunk_batches", lambda *_: iter([]))  # not to be read again
     assert torch.equal(inputs(asked, images, "disk").tensor, before)
     monkeypatch.undo()
     Image.new("RGB", (16, 16), "white").save(images.files[0])

@@ -1,7 +1,8 @@
-"""Images as training inputs, decoded once, and cropped and mirrored afresh in each step."""
+"""Images as training inputs, decoded once, and shown as new random views in each step."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -10,11 +11,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from .crops import draw_crops, random_crop, resample, send, to_tensor
+from .crops import send
 from .decode import default_workers
 from .image_batches import check_rows, empty_batch
 from .input_spec import InputSpec
 from .labelled import LabelledImages
+from .random_views import Strength, draw_views, to_view, to_view_batch
 from .readers import read_item
 
 Thing = TypeVar("Thing")
@@ -107,10 +109,11 @@ CHUNK = 32
 
 
 class AugmentedImages:
-    """Images cropped and mirrored at random, using torch's global generator, whose state a checkpoint keeps.
+    """Random views of images, drawn by torch's global generator, whose state a checkpoint keeps.
 
-    Each image is decoded once if there is room to keep it. On a CPU, Pillow crops and resizes in threads; a GPU does
-    it for many images at once, with numbers still from the CPU's generator. Both give the same pixels up to rounding.
+    Weak views are cropped and mirrored; strong ones are recoloured as well, and a square of them is blanked. Each image
+    is decoded once if there is room to keep it. On a CPU, Pillow makes the views in threads; a GPU makes many at once,
+    with numbers still from the CPU's generator. Both give the same pixels up to rounding.
 
     Args:
         images: The images.
@@ -132,20 +135,34 @@ class AugmentedImages:
     ) -> None:
         self.spec = spec
         self.gpu = gpu
+        self.strength: Strength | None = None
+        self.rows: Sequence[int] = range(len(images))
         self._pictures = DecodedImages(images, spec, room)
         self._on_gpu: Kept[Tensor] = Kept(gpu_room)
         count = default_workers() if workers is None else workers
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="sohot-load") if count else None
 
+    def views(self, strength: Strength | None, rows: Sequence[int] | None = None) -> "AugmentedImages":
+        """Return inputs that share the decoded pictures.
+
+        Args:
+            strength: Strength of their views; None for weak ones.
+            rows: Rows of the images; None for all.
+        """
+        other = copy(self)
+        other.strength = strength
+        other.rows = range(len(self._pictures)) if rows is None else check_rows(rows, len(self._pictures))
+        return other
+
     def __len__(self) -> int:
-        return len(self._pictures)
+        return len(self.rows)
 
     def draw(self, rows: int) -> Tensor:
         """Draw the random numbers for some rows, from torch's global generator."""
-        return draw_crops(rows)
+        return draw_views(rows, self.strength)
 
     def batch(self, rows: Tensor, drawn: Tensor | None = None) -> Tensor:
-        """Return some images, augmented with the numbers drawn for them, or with new ones.
+        """Return views of some images, made with the numbers drawn for them, or with new ones.
 
         Returns:
             float32 tensor of shape (rows, channels, size, size), on the GPU if there is one.
@@ -153,7 +170,7 @@ class AugmentedImages:
         Raises:
             UnreadableImage: An image cannot be read; the message names it.
         """
-        wanted = check_rows(rows, len(self))
+        wanted = [self.rows[row] for row in check_rows(rows, len(self))]
         numbers = (self.draw(len(wanted)) if drawn is None else drawn).tolist()
         if self.gpu is None:
             return self._by_pillow(wanted, numbers)
@@ -164,8 +181,7 @@ class AugmentedImages:
         batch = empty_batch(len(rows), self.spec)
 
         def load(index: int) -> None:
-            picture = self._pictures[rows[index]]
-            to_tensor(picture, self.spec, random_crop(*picture.size, numbers[index]), batch[index])
+            to_view(self._pictures[rows[index]], self.spec, numbers[index], self.strength, batch[index])
 
         for _ in map(load, range(len(rows))) if self._pool is None else self._pool.map(load, range(len(rows))):
             pass  # an image that cannot be read ends it here
@@ -180,10 +196,7 @@ class AugmentedImages:
             on_gpu[row] = send(torch.from_numpy(values), gpu).permute(2, 0, 1).contiguous()
             if not self._on_gpu.put(row, on_gpu[row], values.size):
                 self._pictures.keep(row, picture)
-        crops = [
-            random_crop(on_gpu[row].shape[2], on_gpu[row].shape[1], of) for row, of in zip(rows, numbers, strict=True)
-        ]
-        return resample([on_gpu[row] for row in rows], crops, self.spec, gpu)
+        return to_view_batch([on_gpu[row] for row in rows], self.spec, numbers, gpu, self.strength)
 
     def _decode(self, rows: Sequence[int]) -> Iterable[Image.Image]:
         look = self._pictures.look

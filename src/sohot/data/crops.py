@@ -75,7 +75,11 @@ def to_tensor(image: Image.Image, spec: InputSpec, crop: Crop | None = None, out
         >>> to_tensor(Image.new("L", (4, 3), 255), spec)
         tensor([[[1., 1.], [1., 1.]]])
     """
-    image = fit_image(image, spec, crop)
+    return normalise_image(fit_image(image, spec, crop), spec, out)
+
+
+def normalise_image(image: Image.Image, spec: InputSpec, out: Tensor | None = None) -> Tensor:
+    """Turn an image of a network's size and channels into its input, in `out` if given: (channels, size, size)."""
     pixels = np.asarray(image).reshape(spec.size, spec.size, spec.channels)
     tensor = torch.empty(spec.channels, spec.size, spec.size) if out is None else out
     # With numpy, which computes in the calling thread: torch would start its own threads in each reading thread.
@@ -142,6 +146,17 @@ def resample(pictures: Sequence[Tensor], crops: Sequence[Crop], spec: InputSpec,
         >>> resample([picture], [Crop(0, 0, 4, 4, mirrored=True)], spec, torch.device("cpu")).sign()
         tensor([[[[ 1., -1.], [ 1., -1.]]]])
     """
+    return normalise_levels(resample_levels(pictures, crops, spec, device), spec)
+
+
+def normalise_levels(levels: Tensor, spec: InputSpec) -> Tensor:
+    """Turn levels of 0 … 255, of shape (pictures, channels, size, size), into a network's input."""
+    mean, std = (send(torch.tensor(of), levels.device).view(-1, 1, 1) for of in (spec.mean, spec.std))
+    return (levels / 255 - mean) / std
+
+
+def resample_levels(pictures: Sequence[Tensor], crops: Sequence[Crop], spec: InputSpec, device: torch.device) -> Tensor:
+    """Do what `resample` does without the last step: return whole levels of 0 … 255, in float32."""
     across = [
         _span(crop.left, crop.right, picture.shape[2], spec) for picture, crop in zip(pictures, crops, strict=True)
     ]
@@ -167,9 +182,8 @@ def resample(pictures: Sequence[Tensor], crops: Sequence[Crop], spec: InputSpec,
     by_width = _weights(numbers[0], numbers[1], numbers[2], width, spec, mirrored=numbers[3])
     by_height = _weights(numbers[4], numbers[5], numbers[6], height, spec)
     values = send(stacked, device).float().flatten(1, 2) @ by_width.mT
-    values = by_height[:, None] @ _eight_bits(values).view(*shape[:3], spec.size)
-    mean, std = (send(torch.tensor(of), device).view(-1, 1, 1) for of in (spec.mean, spec.std))
-    return (_eight_bits(values) / 255 - mean) / std
+    values = by_height[:, None] @ eight_bits(values).view(*shape[:3], spec.size)
+    return eight_bits(values)
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
@@ -217,6 +231,6 @@ _FILTERS: dict[str, tuple[float, Callable[[Tensor], Tensor]]] = {
 """By name: how far a filter reaches when it does not shrink, and its weight at a distance."""
 
 
-def _eight_bits(values: Tensor) -> Tensor:
+def eight_bits(values: Tensor) -> Tensor:
     """Round to 8 bits, as Pillow does."""
     return (values + 0.5).floor_().clamp_(0, 255)

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -83,31 +84,58 @@ def iter_batches(
     Yields:
         float32 tensors of shape (batch, channels, size, size); (batch, views, channels, size, size) for several views.
     """
+
+    def load(row: int, out: Tensor) -> None:
+        load_image(images, row, spec, out, views)
+
+    return fill_batches(len(images), partial(empty_batch, spec=spec, views=views), load, batch_size, workers, prefetch)
+
+
+def fill_batches(
+    count: int,
+    empty: Callable[[int], Tensor],
+    load: Callable[[int, Tensor], None],
+    batch_size: int,
+    workers: int | None = None,
+    prefetch: int = 2,
+) -> Iterator[Tensor]:
+    """Load rows 0 … count − 1 into batches, in order, the next batches while the current one is in use.
+
+    Args:
+        count: Number of rows.
+        empty: Allocates a batch of this many rows.
+        load: Loads one row into its place in a batch; called in threads.
+        batch_size: Rows per batch; the last one may be smaller.
+        workers: Number of threads; None for one per processor, at most 8; 0 to load in this thread.
+        prefetch: Number of batches to load ahead.
+
+    Example:
+        >>> list(fill_batches(3, torch.empty, lambda row, out: out.fill_(row), 2, workers=0))
+        [tensor([0., 1.]), tensor([2.])]
+    """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if workers is not None and workers < 0:
         raise ValueError(f"workers must be at least 0, got {workers}")
-    batches = [range(start, min(start + batch_size, len(images))) for start in range(0, len(images), batch_size)]
-    workers = default_workers() if workers is None else workers
-    if workers == 0:
-        return (load_batch(images, rows, spec, views=views) for rows in batches)
-    return _iter_read_ahead(images, spec, batches, workers, prefetch, views)
+    batches = [range(start, min(start + batch_size, count)) for start in range(0, count, batch_size)]
+    return _fill(batches, empty, load, default_workers() if workers is None else workers, prefetch)
 
 
-def _iter_read_ahead(
-    images: LabelledImages, spec: InputSpec, batches: list[range], workers: int, prefetch: int, views: int
+def _fill(
+    batches: list[range], empty: Callable[[int], Tensor], load: Callable[[int, Tensor], None], workers: int, ahead: int
 ) -> Iterator[Tensor]:
     begun: deque[Tensor] = deque()
 
     def places() -> Iterator[list[tuple[int, Tensor]]]:
         for rows in batches:
-            begun.append(empty_batch(len(rows), spec, views))
+            begun.append(empty(len(rows)))
             yield list(zip(rows, begun[-1], strict=True))
 
-    def load(place: tuple[int, Tensor]) -> None:
-        load_image(images, place[0], spec, place[1], views)
+    def fill(place: tuple[int, Tensor]) -> None:
+        load(*place)
 
-    for _ in read_ahead(places(), load, workers, prefetch):
+    here = (list(map(fill, chunk)) for chunk in places())
+    for _ in read_ahead(places(), fill, workers, ahead) if workers else here:
         yield begun.popleft()
 
 

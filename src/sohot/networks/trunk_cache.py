@@ -36,7 +36,7 @@ def cache_trunk(
 
     Args:
         trunk: The frozen part of a network; it is run in evaluation mode and without gradients.
-        batches: Batches of images, in the order of the rows.
+        batches: Batches of images, in the order of the rows; with a second dimension for several views of each.
         rows: Number of images over all batches.
         file: Where to keep the outputs; None for memory. The file appears only when it is complete.
         device: Where to run the trunk (it is moved there); the outputs go to the CPU. None: where the trunk is.
@@ -45,8 +45,8 @@ def cache_trunk(
         progress: Called with the number of images that have passed the trunk, and the total.
 
     Returns:
-        The outputs, one row per image. A memory-mapped result can be indexed like any tensor; writing to it does not
-        change the file.
+        The outputs, one row per image, with a second dimension for views. A memory-mapped result can be indexed like
+        any tensor; writing to it does not change the file.
 
     Example:
         >>> cache_trunk(nn.Flatten(), [torch.ones(2, 1, 2), torch.zeros(1, 1, 2)], rows=3)
@@ -123,10 +123,18 @@ def _run(
     for images in batches:
         # A generator body runs in the caller's grad mode, so the mode is set again around each batch.
         with torch.no_grad():
-            yield trunk(images.to(device)).cpu().contiguous()
+            yield _pass(trunk, images.to(device)).cpu().contiguous()
         done += len(images)
         if progress is not None:
             progress(done, rows)
+
+
+def _pass(trunk: nn.Module, images: Tensor) -> Tensor:
+    if images.dim() < 5:
+        outputs: Tensor = trunk(images)
+        return outputs
+    outputs = _pass(trunk, images.flatten(0, 1))
+    return outputs.reshape(*images.shape[:2], *outputs.shape[1:])
 
 
 def _in_memory(outputs: Iterator[Tensor], rows: int) -> Tensor:

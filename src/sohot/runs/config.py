@@ -27,6 +27,7 @@ from ..methods.options import (
     convert_fields,
     each_of,
     flag,
+    from_to,
     in_groups,
     one_of,
     option,
@@ -142,6 +143,13 @@ class RunConfig(ImageOptions, HeadOptions):
     )
     target_per_class: int | None = option(
         None, TRAINING, "Target images per class in a batch.", at_least(1), shown="as many as fit"
+    )
+    pool_views: int = option(
+        4,
+        TRAINING,
+        "Cached weak views of each unlabelled image, and as many strong ones; fewer if they do not fit. With "
+        "--augment, each step makes new ones instead.",
+        from_to(1, 64),
     )
 
     cache: str | None = option(

@@ -36,7 +36,8 @@ from .run_outputs import OUTPUTS, write_outputs
 from .selection import asked_options, describe_data, for_both, require_one_device, result_options, select
 from .split_file import SPLIT, write_run_split
 from .train_and_test import StepWatcher, TrainedModel, train_and_test
-from .trunk_store import TrunkStore, cache_folder
+from .trunk_outputs import cache_folder
+from .trunk_store import TrunkStore
 
 PREDICTIONS = "predictions.csv"
 """What the run says about each test image."""

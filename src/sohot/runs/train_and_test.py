@@ -29,7 +29,8 @@ from .frozen_head import FrozenStart, frozen_start, is_solved
 from .run_data import RunData
 from .run_model import build_model
 from .run_outputs import OutputRecorder, RunOutputs, Shown, target_logits
-from .trunk_store import OFF, SHARED, TrunkStore
+from .trunk_outputs import OFF, SHARED
+from .trunk_store import TrunkStore
 
 StepWatcher = Callable[[dict[str, float]], None]
 Begin = Callable[[TwoStreams, FitSettings], Mapping[str, Any]]

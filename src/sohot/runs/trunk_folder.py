@@ -16,12 +16,13 @@ from .._reading import read_json
 from ..data.image_batches import iter_batches
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
+from ..data.view_set import ViewSet, iter_views
 from ..networks.trunk_cache import cache_trunk, open_cache, output_bytes, trunk_key
 
 CHUNK = 256
 """Images in one file: the most that a killed runner loses."""
 BATCH = 32
-"""Images that pass through the trunk together."""
+"""Images, or views of them, that pass through the trunk together."""
 STAGE = "passing images through the frozen layers"
 
 
@@ -30,7 +31,7 @@ class RowInputs:
 
     Args:
         tensors: The tensors, one row per image.
-        places: The tensor number of each row and its row there, shape (rows, 2).
+        places: The tensor number of each row and its index there, see `gather`.
 
     Example:
         >>> inputs = RowInputs([torch.zeros(2, 1), torch.ones(1, 1)], torch.tensor([[1, 0], [0, 1]]))
@@ -46,13 +47,28 @@ class RowInputs:
 
     def batch(self, rows: Tensor) -> Tensor:
         """Return these rows, stacked."""
-        numbers, within = self.places[rows.cpu()].unbind(1)
-        first = self.tensors[int(numbers[0])]
-        found = torch.empty(len(rows), *first.shape[1:], dtype=first.dtype)
-        for number in set(numbers.tolist()):
-            chosen = numbers == number
-            found[chosen] = self.tensors[number][within[chosen]]
-        return found
+        return gather(self.tensors, self.places[rows.cpu()])
+
+
+def gather(tensors: Sequence[Tensor], places: Tensor) -> Tensor:
+    """Return parts of several tensors, stacked.
+
+    Args:
+        tensors: Tensors on the CPU, or a single one on any device.
+        places: One row for each part: the number of its tensor, and an index of its first dimensions.
+
+    Example:
+        >>> gather([torch.zeros(2, 2, 1), torch.ones(1, 2, 1)], torch.tensor([[1, 0, 1], [0, 1, 0]])).flatten()
+        tensor([1., 0.])
+    """
+    numbers, within = places[:, 0], places[:, 1:]
+    if len(tensors) == 1:
+        return tensors[0][within.to(tensors[0].device, non_blocking=True).unbind(1)]
+    found = torch.empty(len(places), *tensors[0].shape[within.shape[1] :], dtype=tensors[0].dtype)
+    for number in set(numbers.tolist()):
+        chosen = numbers == number
+        found[chosen] = tensors[number][within[chosen].unbind(1)]
+    return found
 
 
 class TrunkFolder:
@@ -65,11 +81,13 @@ class TrunkFolder:
         root: The folder that holds the folders of all trunks.
         trunk: The frozen part of a network.
         spec: The network's image format.
+        views: The views of each image that pass; None for the plain one.
     """
 
-    def __init__(self, root: Path, trunk: nn.Module, spec: InputSpec) -> None:
-        self.trunk, self.spec = trunk, spec
-        self.folder = root / trunk_key(trunk, [repr(spec)])[:24]
+    def __init__(self, root: Path, trunk: nn.Module, spec: InputSpec, views: ViewSet | None = None) -> None:
+        self.trunk, self.spec, self.views = trunk, spec, views
+        self._seen = [repr(spec)] if views is None else [repr(spec), repr(views)]
+        self.folder = root / trunk_key(trunk, self._seen)[:24]
         self._tensors: list[Tensor] = []
         self._places: dict[str, tuple[int, int]] = {}
         self._read: set[str] = set()
@@ -90,6 +108,10 @@ class TrunkFolder:
                 self._read.add(index.name)
                 self._places |= {name: (len(self._tensors), row) for row, name in enumerate(names)}
                 self._tensors.append(tensor)
+
+    def image_bytes(self) -> int:
+        """Return the size of what is kept of one image."""
+        return output_bytes(self.trunk, self.spec) * (1 if self.views is None else len(self.views))
 
     def missing(self, images: LabelledImages) -> list[int]:
         """Return the rows of images that are still missing."""
@@ -134,13 +156,22 @@ class TrunkFolder:
         for start in range(0, len(rows), CHUNK):
             chunk = images.subset(rows[start : start + CHUNK])
             names = list(image_texts(chunk))
-            key = trunk_key(self.trunk, [repr(self.spec), *names])
+            key = trunk_key(self.trunk, [*self._seen, *names])
             file = refuse_link(self.folder) / f"{key[:24]}.safetensors"
-            batches = iter_batches(chunk, self.spec, BATCH, workers)
+            batches = trunk_batches(chunk, self.spec, self.views, workers)
             told = None if progress is None else partial(_tell, progress, start, len(rows))
             cache_trunk(self.trunk, batches, len(chunk), file=file, device=device, key=key, progress=told)
             write_json(file.with_suffix(".json"), {"key": key, "images": names})
         self.refresh()
+
+
+def trunk_batches(
+    images: LabelledImages, spec: InputSpec, views: ViewSet | None, workers: int | None
+) -> Iterator[Tensor]:
+    """Read images for a trunk: plain ones, or all their views."""
+    if views is None:
+        return iter_batches(images, spec, BATCH, workers)
+    return iter_views(images, spec, views, max(BATCH // len(views), 1), workers)
 
 
 def image_texts(images: LabelledImages) -> Iterator[str]:
@@ -214,7 +245,7 @@ def _lock(root: Path, progress: Progress | None) -> ExitStack:
 
 
 def _require_room(root: Path, wanted: Sequence[tuple[TrunkFolder, int]]) -> None:
-    needed = sum(output_bytes(folder.trunk, folder.spec) * count for folder, count in wanted)
+    needed = sum(folder.image_bytes() * count for folder, count in wanted)
     free = shutil.disk_usage(root).free
     if needed > free:
         images = sum(count for _, count in wanted)

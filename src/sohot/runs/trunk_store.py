@@ -4,31 +4,27 @@ They are kept on the device, in memory, in a file of the run, or in a folder sha
 step uses different images (--augment), or nothing is to be kept, the store returns the images themselves.
 """
 
-import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
-import psutil
 import torch
 from torch import Tensor
 
 from .._device import choose_device
-from .._files import refuse_link
 from ..data.augment import AugmentedImages
-from ..data.image_batches import ImageInputs, iter_batches
+from ..data.image_batches import ImageInputs
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
-from ..networks.trunk_cache import cache_trunk, open_cache, output_bytes, trunk_key
+from ..data.random_views import STRONG
+from ..data.view_set import Kind, ViewSet
 from ..networks.two_streams import TwoStreams
 from ..training.inputs import Inputs, TensorInputs
 from ..training.ranks import Ranks
 from .config import RunConfig
 from .run_model import OPTIONS, START
-from .trunk_folder import BATCH, RowInputs, TrunkFolder, image_texts
-
-OFF, SHARED = "off", "shared"
-"""Places besides those of `RunConfig.cache`: images instead of outputs, and the folder of a grid."""
+from .trunk_folder import RowInputs, TrunkFolder, fill_folders
+from .trunk_outputs import OFF, SHARED, augmented_images, choose_cache, fitting_views, image_inputs, trunk_outputs
+from .view_inputs import ViewInputs
 
 _ABOVE_THE_TRUNK = ("streams", "heads", "norm_bound", "projection")
 _TRUNK = (*(name for name in OPTIONS if name not in _ABOVE_THE_TRUNK), *START, "seed", "augment")
@@ -52,12 +48,15 @@ class TrunkStore:
         self.notes: list[str] = []
         self._places: dict[Key, str] = {}
         self._inputs: dict[Key, Inputs] = {}
-        self._folders: dict[int, TrunkFolder] = {}
+        self._views: dict[Key, tuple[RowInputs, ViewSet]] = {}
+        self._pictures: dict[Key, AugmentedImages] = {}
+        self._folders: dict[Key, TrunkFolder] = {}
+        self._lists: dict[str, list[LabelledImages]] = {}
 
     def place(self, config: RunConfig, model: TwoStreams, rows: int) -> str:
         """Return where the outputs of a network are kept: "device", "memory", "disk", "shared" or "off".
 
-        As requested, else where that many rows fit; decided once per network.
+        As requested, else where that many rows fit; decided once per network. `view_rows` counts those of views.
         """
         key = _network(config)
         if key not in self._places:
@@ -88,12 +87,99 @@ class TrunkStore:
             return image_inputs(config, model.inputs[domain], images if rows is None else images.subset(rows))
         if place == SHARED:
             found = self.shared(config, model, domain, images if rows is None else images.subset(rows))
-            return _near(found, choose_device(config.device)) if isinstance(found, RowInputs) else found
+            near = _near(found, choose_device(config.device)) if isinstance(found, RowInputs) else None
+            return found if near is None else TensorInputs(near)
         key = (*_network(config), domain, images)
         if key not in self._inputs:
-            self._inputs[key] = trunk_outputs(config, model, domain, images, place, self.progress)
+            name = self._file_name(domain, images)
+            self._inputs[key] = trunk_outputs(config, model, domain, images, place, self.progress, name)
         whole = self._inputs[key]
         return whole if rows is None else TensorInputs(whole.batch(torch.tensor(rows, dtype=torch.int64)))
+
+    def view_inputs(
+        self,
+        config: RunConfig,
+        model: TwoStreams,
+        domain: str,
+        images: LabelledImages,
+        place: str,
+        strength: Kind,
+        rows: Sequence[int] | None = None,
+    ) -> Inputs:
+        """Return inputs that show a random view of each image, of a list or of some of its rows.
+
+        Behind a trunk, a fixed set of views of each image is kept (`ViewSet`); all of them pass through the trunk at
+        the first call, whatever its strength. With --augment, or where nothing is frozen, views are made anew for each
+        batch; all strengths share the decoded images. Without --augment, the weak view of an image is then plain.
+
+        Args:
+            config: Seed, number of views, augmentation, device, threads, and the run's folder for outputs on disk.
+            model: The two streams.
+            domain: "source" or "target".
+            images: The images.
+            place: The result of `place`.
+            strength: "weak", "strong", or "plain" for the view that tests use.
+            rows: Rows of the list; None for all.
+        """
+        if place == OFF or len(model.trunk(domain)) == 0:
+            return self._image_views(config, model.inputs[domain], images, strength, rows)
+        key = (*_network(config), config.pool_views, domain, images)
+        if key not in self._views:
+            self._views[key] = self._pass_views(config, model, domain, images, place)
+        kept, views = self._views[key]
+        places = kept.places if rows is None else kept.places[torch.tensor(rows, dtype=torch.int64)]
+        if strength == "plain":
+            return RowInputs(kept.tensors, torch.nn.functional.pad(places, (0, 1)))  # view 0
+        return ViewInputs(kept.tensors, places, views.of(strength))
+
+    def _image_views(
+        self, config: RunConfig, spec: InputSpec, images: LabelledImages, strength: Kind, rows: Sequence[int] | None
+    ) -> Inputs:
+        if strength == "plain" or (strength == "weak" and not config.augment):
+            return ImageInputs(images if rows is None else images.subset(rows), spec, config.read_threads)
+        key = (spec, images)
+        if key not in self._pictures:
+            self._pictures[key] = augmented_images(config, spec, images)
+        return self._pictures[key].views(STRONG if strength == "strong" else None, rows)
+
+    def _pass_views(
+        self, config: RunConfig, model: TwoStreams, domain: str, images: LabelledImages, place: str
+    ) -> tuple[RowInputs, ViewSet]:
+        """Pass all views of images through the trunk, one row per image."""
+        if place == SHARED:  # the same number in every cell, so that cells can be compared
+            views = ViewSet(config.seed, config.pool_views)
+            return self._shared_views(config, self.folder(model, domain, views), images), views
+        name = self._file_name(f"{domain}-views", images)
+        each = Ranks.here().from_first(lambda: fitting_views(config, model, domain, len(images), place, name))
+        if each < config.pool_views:
+            self._note(
+                f"{place} has room for {each} weak and {each} strong views of each image; --pool-views asked for "
+                f"{config.pool_views} each"
+            )
+        views = ViewSet(config.seed, each)
+        whole = trunk_outputs(config, model, domain, images, place, self.progress, name, views).tensor
+        return _all_rows(whole), views
+
+    def _shared_views(self, config: RunConfig, folder: TrunkFolder, images: LabelledImages) -> RowInputs:
+        device = choose_device(config.device)
+        fill_folders([(folder, [images])], folder.folder.parent, device, config.read_threads, self.progress)
+        found = folder.inputs(images)
+        if found is None:
+            raise OSError(f"images changed while they were read from {images.origin}: start again")
+        near = _near(found, device)
+        return found if near is None else _all_rows(near)
+
+    def _file_name(self, stem: str, images: LabelledImages) -> str:
+        """Name the file of a list of images: each list of a domain has its own, in the order of first use."""
+        lists = self._lists.setdefault(stem, [])
+        if images not in lists:
+            lists.append(images)
+        number = lists.index(images) + 1
+        return stem if number == 1 else f"{stem}-{number}"
+
+    def _note(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
 
     def shared(self, config: RunConfig, model: TwoStreams, domain: str, images: LabelledImages) -> Inputs:
         """Return the inputs of images from the grid's folder; missing ones are computed in memory, with a note."""
@@ -102,118 +188,32 @@ class TrunkStore:
         if found is not None:
             return found
         name = folder.folder.parent.name
-        self.notes = [f"outputs of the frozen layers were not in {name}/ and were computed for this cell only"]
+        self._note(f"outputs of the frozen layers were not in {name}/ and were computed for this cell only")
         return trunk_outputs(config, model, domain, images, "memory")
 
-    def folder(self, model: TwoStreams, domain: str) -> TrunkFolder:
-        """Return the folder in which the cells of a grid share the outputs of a domain's trunk."""
+    def folder(self, model: TwoStreams, domain: str, views: ViewSet | None = None) -> TrunkFolder:
+        """Return the folder in which the cells of a grid share the outputs of a domain's trunk, for images or views."""
         if self.root is None:
             raise ValueError("this store has no shared folder for cells")
         trunk = model.trunk(domain)
-        if id(trunk) not in self._folders:
-            self._folders[id(trunk)] = TrunkFolder(self.root, trunk, model.inputs[domain])
-        return self._folders[id(trunk)]
+        key = (id(trunk), views)
+        if key not in self._folders:
+            self._folders[key] = TrunkFolder(self.root, trunk, model.inputs[domain], views)
+        return self._folders[key]
 
 
-def choose_cache(config: RunConfig, model: TwoStreams, rows: int) -> str:
-    """Choose where a run keeps the trunk's outputs: as requested, else where they fit.
-
-    On a GPU if they take at most a quarter of its free memory (training needs the rest), else in memory if they take
-    at most half of the free memory, else on disk.
-    """
-    if config.augment:
-        return OFF
-    if config.cache is not None:
-        return config.cache
-    size = rows * output_bytes(model.trunk("target"), model.inputs["target"])
-    if choose_device(config.device).type == "cuda" and size <= torch.cuda.mem_get_info()[0] / 4:
-        return "device"
-    return "memory" if size <= _free_memory() / 2 else "disk"
-
-
-def trunk_outputs(
-    config: RunConfig,
-    model: TwoStreams,
-    domain: str,
-    images: LabelledImages,
-    place: str,
-    progress: Progress | None = None,
-) -> TensorInputs:
-    """Pass the images of one domain through the trunk.
-
-    Several ranks of a machine share one file: the first writes it, the others memory-map it.
-
-    Args:
-        config: Device, threads, and the run's folder for outputs on disk.
-        model: The two streams.
-        domain: "source" or "target".
-        images: The images.
-        place: Where to keep the outputs: "device", "memory" or "disk".
-        progress: Receives the number of images that passed through the trunk.
-    """
-    spec, trunk = model.inputs[domain], model.trunk(domain)
-    ranks, device = Ranks.here(), choose_device(config.device)
-    file = None
-    if place == "disk" or ranks.several:
-        file = refuse_link(cache_folder(config)) / f"{domain}.safetensors"
-    key = None if file is None else trunk_key(trunk, [repr(spec), *image_texts(images)])
-    if file is not None and key is not None and ranks.local > 0:
-        outputs = _wait_for(file, len(images), key)
-    else:
-        stage = f"passing {domain} images through the frozen layers" if len(trunk) else f"reading {domain} images"
-        told = None if progress is None else partial(progress, stage)
-        batches = iter_batches(images, spec, BATCH, config.read_threads)
-        outputs = cache_trunk(trunk, batches, len(images), file=file, device=device, key=key, progress=told)
-    return TensorInputs(outputs.to(device) if place == "device" else outputs)
-
-
-def cache_folder(config: RunConfig) -> Path:
-    """Folder of outputs on disk, inside the run's folder."""
-    return (config.out or Path()) / "cache"
-
-
-def _wait_for(file: Path, rows: int, key: str) -> Tensor:
-    """Wait for a cache that another rank writes; if that rank fails, the launcher ends this one too."""
-    while (found := open_cache(file, rows, key)) is None:
-        time.sleep(0.2)
-    return found
-
-
-def _near(inputs: RowInputs, device: torch.device) -> Inputs:
-    """Copy what every step reads to a GPU once, if it takes at most a quarter of its free memory."""
+def _near(inputs: RowInputs, device: torch.device) -> Tensor | None:
+    """Copy what every step reads to a GPU once, if it takes at most a quarter of its free memory; None for a CPU."""
     if device.type != "cuda":
-        return inputs
+        return None
     whole = inputs.batch(torch.arange(len(inputs)))
     fits = whole.numel() * whole.element_size() <= torch.cuda.mem_get_info()[0] / 4
-    return TensorInputs(whole.to(device) if fits else whole)
+    return whole.to(device) if fits else whole
 
 
-def image_inputs(config: RunConfig, spec: InputSpec, images: LabelledImages) -> ImageInputs | AugmentedImages:
-    """Return images unchanged, or cropped and mirrored anew in each step.
-
-    Decoded images are kept while there is room: as for the trunk's outputs, at most half of the free memory, and a
-    quarter of it on a GPU. Free memory is measured while images are already held, hence factors of one and a third;
-    source and target share that.
-    """
-    if not config.augment:
-        return ImageInputs(images, spec, config.read_threads)
-    shares = 2 * Ranks.here().local_count
-    gpu = None
-    if choose_device(config.device).type == "cuda":
-        gpu = torch.device("cuda", torch.cuda.current_device())  # reader threads may have another current device
-    return AugmentedImages(
-        images,
-        spec,
-        lambda: _free_memory() / shares,
-        config.read_threads,
-        gpu,
-        lambda: torch.cuda.mem_get_info(gpu)[0] / 3 / 2,
-    )
-
-
-def _free_memory() -> float:
-    """Estimate the free memory, in bytes."""
-    return float(psutil.virtual_memory().available)
+def _all_rows(whole: Tensor) -> RowInputs:
+    rows = torch.arange(len(whole))
+    return RowInputs([whole], torch.stack([torch.zeros_like(rows), rows], 1))
 
 
 def _network(config: RunConfig) -> Key:

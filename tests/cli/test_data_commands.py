@@ -71,6 +71,13 @@ def test_split_takes_the_numbers_of_the_protocol(office: Path) -> None:
     ]
 
 
+def test_split_may_have_a_pool_without_labels(office: Path) -> None:
+    result = run("split", "office31", office, "--shift", "A-W", "--pool", "inductive")
+    assert "target_pool: 3 images, without labels\ntarget_test: 3 images, " in result.stdout
+    wrong = run("split", "office31", office, "--shift", "A-W", "--pool", "half")
+    assert "pool must be one of 'supervised', 'transductive', 'inductive', got 'half'" in str(wrong.exception)
+
+
 def test_options_and_class_tables(tmp_path: Path) -> None:
     root = make_voc_sketches(tmp_path / "voc")
     write_voc(root, 99, voc_object("person"), voc_object("dog", difficult=1))

@@ -14,7 +14,7 @@ from ..data.datasets.class_table import read_class_table
 from ..data.datasets.dataset import DataSet
 from ..data.datasets.sources import Source, dataset_sources
 from ..data.fetch import fetch_file
-from ..data.protocols import PROTOCOLS, make_split
+from ..data.protocols import POOL, PROTOCOLS, SUPERVISED, make_split
 from ..data.protocols.split import split_bytes
 from .one_value import OneValueCommand
 from .options import Json, Quiet
@@ -67,6 +67,14 @@ def split(
     target_shots: Annotated[int | None, typer.Option("--target-shots", help="Target images per class.")] = None,
     source_shots: Annotated[int | None, typer.Option("--source-shots", help="Source images per class.")] = None,
     validation_shots: Annotated[int | None, typer.Option("--validation-shots", help="Validation images.")] = None,
+    pool: Annotated[
+        str,
+        typer.Option(
+            "--pool",
+            help="Target images that training sees without labels: supervised (none), transductive (those that test) "
+            "or inductive (half of those that would test; the others test).",
+        ),
+    ] = SUPERVISED,
     leave_out: Annotated[bool, typer.Option("--leave-out", help="Skip classes that only one domain has.")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the split to this file, as JSON; - for standard output.")
@@ -75,10 +83,11 @@ def split(
     classes: Classes = None,
     option: Options = None,
 ) -> None:
-    """Split a data set into training, validation and test images, identically on every machine."""
+    """Split a data set into images that train, validate, are seen without labels, and test; the same everywhere."""
     numbers = {"target_shots": target_shots, "source_shots": source_shots, "validation_shots": validation_shots}
-    given = {key: value for key, value in numbers.items() if value is not None}
-    drawn = make_split(protocol, _open(name, root, classes, option), shift, number, leave_out=leave_out, **given)
+    given: dict[str, Any] = {key: value for key, value in numbers.items() if value is not None}
+    opened = _open(name, root, classes, option)
+    drawn = make_split(protocol, opened, shift, number, pool=pool, leave_out=leave_out, **given)
     if out is not None and (out != STDOUT or not as_json):  # both would be the same
         write_output(out, split_bytes(drawn))
     if as_json:
@@ -87,7 +96,8 @@ def split(
         aside = out == STDOUT
         for side, images in drawn.sides.items():
             counts = images.counts()
-            typer.echo(f"{side}: {len(images)} images, {min(counts)} to {max(counts)} per class", err=aside)
+            spread = "without labels" if side == POOL else f"{min(counts)} to {max(counts)} per class"
+            typer.echo(f"{side}: {len(images)} images, {spread}", err=aside)
         typer.echo(f"fingerprint: {drawn.fingerprint}", err=aside)
     for note in drawn.notes:
         say(f"note: {note}")

@@ -10,12 +10,12 @@ from typing import Any
 from .._files import parse_toml, write_toml
 from .._reading import read_text
 from ..data.datasets import dataset_names
-from ..data.protocols import PROTOCOLS
+from ..data.protocols import PROTOCOLS, draw_names
 from ..functional.plain_checks import check_choice
 from ..methods.registry import method
 from ..runs.auto import AUTO
 from ..runs.presets import PAPER
-from .grid_keys import check_head, check_settings, check_values, draw_names, parse_splits, refuse_unknown
+from .grid_keys import check_head, check_settings, check_values, parse_splits, refuse_unknown
 
 COMPLEXITY = "complexity"
 """Name of the one experiment that is not a grid."""

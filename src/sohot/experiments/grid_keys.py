@@ -4,10 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
-from inspect import signature
 from typing import Any, get_type_hints
 
-from ..data.protocols import PROTOCOLS
+from ..data.protocols import PROTOCOLS, draw_names
 from ..methods.options import convert, renamed
 from ..methods.settings import HeadSettings
 from ..runs.config import RESULT_OPTIONS, RunConfig
@@ -68,15 +67,6 @@ def _of_text(value: Any) -> Any:
         return json.loads(value)
     except ValueError:
         return value
-
-
-def draw_names(protocol: str) -> list[str]:
-    """Return the names of the numbers that a protocol takes.
-
-    >>> draw_names("paper")
-    ['target_shots', 'leave_out']
-    """
-    return list(signature(PROTOCOLS[protocol]).parameters)[3:]
 
 
 def refuse_unknown(key: str, known: Sequence[str], what: str) -> None:

@@ -8,20 +8,27 @@ from ...functional.plain_checks import check_choice
 from ..datasets.dataset import DataSet
 from .cross_validation import TooFewShots, few_shot_folds, few_shot_rows
 from .paper import PAPER, PaperNumbers, folds_split, k_shot_split, paper_split
+from .pool import INDUCTIVE, POOL, POOLS, SUPERVISED, TRANSDUCTIVE
 from .rectified import rectified_split
 from .split import RULE, SIDES, Dropped, LeakError, Split, check_leaks, read_split, split_bytes, write_split
 
 __all__ = [
+    "INDUCTIVE",
     "PAPER",
+    "POOL",
+    "POOLS",
     "PROTOCOLS",
     "RULE",
     "SIDES",
+    "SUPERVISED",
+    "TRANSDUCTIVE",
     "Dropped",
     "LeakError",
     "PaperNumbers",
     "Split",
     "TooFewShots",
     "check_leaks",
+    "draw_names",
     "few_shot_folds",
     "few_shot_rows",
     "folds_split",
@@ -43,7 +50,24 @@ PROTOCOLS: Mapping[str, Callable[..., Split]] = {
 }
 
 
-def make_split(protocol: str, dataset: DataSet, shift: str | None = None, split: int = 1, **settings: Any) -> Split:
+def draw_names(protocol: str) -> list[str]:
+    """Return the names of the numbers that a protocol takes.
+
+    >>> draw_names("paper")
+    ['target_shots', 'leave_out']
+    """
+    return [name for name in list(signature(PROTOCOLS[protocol]).parameters)[3:] if name != "pool"]
+
+
+def make_split(
+    protocol: str,
+    dataset: DataSet,
+    shift: str | None = None,
+    split: int = 1,
+    *,
+    pool: str = SUPERVISED,
+    **settings: Any,
+) -> Split:
     """Draw a split.
 
     Args:
@@ -51,14 +75,16 @@ def make_split(protocol: str, dataset: DataSet, shift: str | None = None, split:
         dataset: The data set.
         shift: Source and target domain, as `A-W`; None where there is only one shift.
         split: The split number.
+        pool: What the unlabelled target images are: "supervised" (there are none), "transductive" (the images that
+            test) or "inductive" (half of those that would test, drawn without reading a label; the others test).
         settings: Numbers that the protocol takes: `target_shots`, `source_shots`, `validation_shots`, `leave_out`.
 
     Raises:
         ValueError: A name or number is wrong, or a leak was found.
     """
     check_choice(protocol, tuple(PROTOCOLS), "protocol")
-    taken = list(signature(PROTOCOLS[protocol]).parameters)[3:]
+    taken = draw_names(protocol)
     for name in settings:
         if name not in taken:
             raise ValueError(f"the protocol {protocol} takes no {name}; it takes {', '.join(taken)}")
-    return PROTOCOLS[protocol](dataset, shift, split, **settings)
+    return PROTOCOLS[protocol](dataset, shift, split, pool=pool, **settings)

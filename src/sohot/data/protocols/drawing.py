@@ -4,11 +4,13 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...functional.plain_checks import check_choice
 from ..contents import content_keys
 from ..datasets.dataset import DataSet
 from ..labelled import LabelledImages
 from ..names import enumerate_words
 from ..shots import short_classes, shot_rows
+from .pool import INDUCTIVE, POOL, POOLS, SUPERVISED, halve
 from .split import Dropped, Split
 
 
@@ -86,6 +88,12 @@ class Pictures:
             together.setdefault(find(row), []).append(row)
         return list(together.values())
 
+    def halves(self, rows: Iterable[int], seed: int) -> tuple[list[int], list[int]]:
+        """Divide rows at random into two halves; what shows the same thing stays together. No label is read."""
+        wanted = set(rows)
+        clusters = [kept for cluster in self.clusters() if (kept := [row for row in cluster if row in wanted])]
+        return halve(clusters, lambda cluster: seed_of(seed, min(map(self.images.name, cluster))))
+
 
 class Drawing:
     """A split in the making.
@@ -99,10 +107,14 @@ class Drawing:
         shift: Source and target domain; None where the data set has only one shift.
         number: The split number.
         leave_out: Leave out classes that only one domain has.
+        pool: What the unlabelled target images are: one of `POOLS`.
     """
 
-    def __init__(self, protocol: str, dataset: DataSet, shift: str | None, number: int, leave_out: bool) -> None:
-        self.protocol, self.dataset, self.number = protocol, dataset, number
+    def __init__(
+        self, protocol: str, dataset: DataSet, shift: str | None, number: int, leave_out: bool, pool: str
+    ) -> None:
+        check_choice(pool, tuple(POOLS), "pool")
+        self.protocol, self.dataset, self.number, self.pool = protocol, dataset, number, pool
         self.shift, self.source_domain, self.target_domain = dataset.parse_shift(shift)
         source, target = dataset.pair(shift, leave_out)
         contents = content_keys([source, target])
@@ -143,6 +155,20 @@ class Drawing:
         if empty:
             self.notes.append(f"{side} has no image of {len(empty)} classes: {enumerate_words(empty)}")
 
+    def fill_test(self, rows: Sequence[int], seed: int | None = None) -> None:
+        """Fill the side that tests, and the pool if there is one, with the target rows that are left.
+
+        Args:
+            rows: The rows.
+            seed: The seed of the halves of an inductive split; None for that of this split.
+        """
+        seen = rows
+        if self.pool == INDUCTIVE:
+            seen, rows = self.target.halves(rows, self.seed(POOL) if seed is None else seed)
+        if self.pool != SUPERVISED:
+            self.sides[POOL] = self.target.images.subset(seen).without_labels()
+        self.fill_rest("target_test", rows)
+
     def finish(self, settings: Mapping[str, Any]) -> Split:
         """Make the split, which checks it for leaks."""
         if self.dropped:
@@ -162,6 +188,7 @@ class Drawing:
             tuple(self.dropped),
             tuple(self.notes),
             self.dataset.root,
+            self.pool,
         )
 
     def _fill(self, side: str, pictures: Pictures, rows: Sequence[int], shots: int | None) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from ..datasets.dataset import DataSet
 from .cross_validation import few_shot_folds
 from .drawing import Drawing, check_count
+from .pool import POOL, SUPERVISED, TRANSDUCTIVE, add_to_pool
 from .split import Split
 
 
@@ -31,6 +32,7 @@ def paper_split(
     *,
     target_shots: int | None = None,
     leave_out: bool = False,
+    pool: str = SUPERVISED,
 ) -> Split:
     """Draw a split as the paper does.
 
@@ -45,6 +47,7 @@ def paper_split(
         target_shots: Target images per class, where the paper has a choice; None for the fewest. For the same split
             number, fewer are a subset of more.
         leave_out: Leave out classes that only one domain has.
+        pool: What the unlabelled target images are: one of `POOLS`.
 
     Raises:
         ValueError: The paper has no protocol for this data set or shift, no such split or no such number.
@@ -60,10 +63,10 @@ def paper_split(
         raise ValueError(
             f"target_shots must be one of {choice} in the paper's protocol for {dataset.name}, got {shots}"
         )
-    drawing = Drawing("paper", dataset, shift, split, leave_out)
+    drawing = Drawing("paper", dataset, shift, split, leave_out, pool)
     drawing.draw_source(numbers.source[source])
     rest = drawing.draw_target("target_train", shots, range(len(drawing.target.images)), "target_test")
-    drawing.fill_rest("target_test", rest)
+    drawing.fill_test(rest)
     return drawing.finish({"source_shots": numbers.source[source], "target_shots": shots})
 
 
@@ -87,6 +90,7 @@ def k_shot_split(
     source_shots: int | None = None,
     validation_shots: int = 0,
     leave_out: bool = False,
+    pool: str = SUPERVISED,
 ) -> Split:
     """Draw a split with any numbers; target images that neither train nor validate are the test set.
 
@@ -98,19 +102,20 @@ def k_shot_split(
         source_shots: Source images per class that train; None for all.
         validation_shots: Target images per class that validate; 0 for no such side.
         leave_out: Leave out classes that only one domain has.
+        pool: What the unlabelled target images are: one of `POOLS`.
     """
     check_count(split, "split", 0)
     check_count(target_shots, "target_shots", 0)
     check_count(validation_shots, "validation_shots", 0)
     if source_shots is not None:
         check_count(source_shots, "source_shots", 1)
-    drawing = Drawing("k-shot", dataset, shift, split, leave_out)
+    drawing = Drawing("k-shot", dataset, shift, split, leave_out, pool)
     drawing.draw_source(source_shots)
     later = "validation" if validation_shots else "target_test"
     rest = drawing.draw_target("target_train", target_shots, range(len(drawing.target.images)), later)
     if validation_shots:
         rest = drawing.draw_target("validation", validation_shots, rest, "target_test")
-    drawing.fill_rest("target_test", rest)
+    drawing.fill_test(rest)
     return drawing.finish(
         {"source_shots": source_shots, "target_shots": target_shots, "validation_shots": validation_shots}
     )
@@ -123,12 +128,14 @@ def folds_split(
     *,
     target_shots: int | None = None,
     leave_out: bool = False,
+    pool: str = SUPERVISED,
 ) -> Split:
     """Draw a split of the paper's protocol and hold out one fold of its labelled target images to test on.
 
     Where the paper has n target images per class there are n folds, so the splits 1 to n are the folds of its first
     split, the next n those of its second, and so on. The images that the paper tests on are on no side: compare
-    settings here, fix them, and run the study with the protocol "paper".
+    settings here, fix them, and run the study with the protocol "paper". With a pool, they are seen without labels as
+    in that study: a transductive fold adds the images it tests on, an inductive one has the half that is seen there.
 
     Args:
         dataset: The data set.
@@ -136,6 +143,7 @@ def folds_split(
         split: (number of the paper's split − 1) · n + number of the fold, both from 1.
         target_shots: Target images per class, where the paper has a choice; None for the fewest.
         leave_out: Leave out classes that only one domain has.
+        pool: What the unlabelled target images are: one of `POOLS`.
 
     Raises:
         ValueError: The paper has no protocol for this data set or shift, no such split or no such number.
@@ -144,17 +152,21 @@ def folds_split(
     shots = numbers.target[0] if target_shots is None else target_shots
     check_count(split, "split", 1, numbers.splits * shots)
     number, fold = (split - 1) // shots + 1, (split - 1) % shots
-    whole = paper_split(dataset, shift, number, target_shots=target_shots, leave_out=leave_out)
+    whole = paper_split(dataset, shift, number, target_shots=target_shots, leave_out=leave_out, pool=pool)
     folds = few_shot_folds(whole.sides["target_train"], seed=number)
     if fold >= len(folds):
         raise ValueError(f"split {split} would be fold {fold + 1}, but no class has more than {len(folds)} pictures")
     train, held = folds[fold]
+    sides = {"source_train": whole.sides["source_train"], "target_train": train, "target_test": held}
+    if pool != SUPERVISED:
+        seen = whole.sides[POOL]
+        sides[POOL] = add_to_pool(seen, held) if pool == TRANSDUCTIVE else seen
     return replace(
         whole,
         protocol="paper-folds",
         number=split,
         settings={**whole.settings, "target_shots": shots, "paper_split": number, "fold": fold + 1},
-        sides={"source_train": whole.sides["source_train"], "target_train": train, "target_test": held},
+        sides=sides,
         dropped=tuple(drop for drop in whole.dropped if drop.side != "target_test"),
         notes=(
             *(note for note in whole.notes if note.startswith(("source_train", "target_train"))),

@@ -6,6 +6,7 @@ from ..datasets.dataset import DataSet
 from ..labelled import LabelledImages
 from .drawing import Drawing, Pictures, check_count, seed_of
 from .paper import PAPER
+from .pool import POOL, SUPERVISED
 from .split import Split
 
 TEST_SEED = 42
@@ -22,12 +23,14 @@ def rectified_split(
     target_shots: int = 3,
     source_shots: int | None = None,
     leave_out: bool = False,
+    pool: str = SUPERVISED,
 ) -> Split:
     """Draw a split of the rectified protocol.
 
     30 % of the target is the test set, the same for every shift to it and every split; of the rest 3 images per class
     train and all others validate. The test set takes its share of every class, at least one image, and copies of one
-    picture go to the same side. The source is as in the paper's protocol.
+    picture go to the same side. The source is as in the paper's protocol. With a pool, the test set is what it is made
+    of, and its halves are the same for every split too.
 
     Args:
         dataset: The data set.
@@ -36,6 +39,7 @@ def rectified_split(
         target_shots: Target images per class that train.
         source_shots: Source images per class that train; None for what the paper draws.
         leave_out: Leave out classes that only one domain has.
+        pool: What the unlabelled target images are: one of `POOLS`.
 
     Raises:
         ValueError: The paper does not use this data set and `source_shots` was not given, or a number is out of range.
@@ -49,14 +53,15 @@ def rectified_split(
             raise ValueError(f"give source_shots: the paper draws no source images from {source!r} of {dataset.name}")
         source_shots = known.source[source]
     check_count(source_shots, "source_shots", 1)
-    drawing = Drawing("rectified", dataset, shift, split, leave_out)
+    drawing = Drawing("rectified", dataset, shift, split, leave_out, pool)
     drawing.draw_source(source_shots)
-    test = draw_test(drawing.target, seed_of("rectified", dataset.name, drawing.target_domain, TEST_SEED))
+    fixed = ("rectified", dataset.name, drawing.target_domain, TEST_SEED)
+    test = draw_test(drawing.target, seed_of(*fixed))
     tested = set(test)
     rest = [row for row in range(len(drawing.target.images)) if row not in tested]
     validation = drawing.draw_target("target_train", target_shots, rest, "validation")
     drawing.fill_rest("validation", validation)
-    drawing.fill_rest("target_test", test)
+    drawing.fill_test(test, seed_of(*fixed, POOL))
     return drawing.finish({"source_shots": source_shots, "target_shots": target_shots, "test_seed": TEST_SEED})
 
 

@@ -10,9 +10,11 @@ from typing import Any
 
 from ..._files import write_atomically
 from ..._reading import read_json
+from ...functional.plain_checks import check_choice
 from ..contents import content_keys
 from ..labelled import UNLABELLED, LabelledImages
 from ..names import enumerate_words
+from .pool import INDUCTIVE, POOL, POOLS, SUPERVISED, TRANSDUCTIVE
 
 
 class LeakError(ValueError):
@@ -24,23 +26,31 @@ class LeakError(ValueError):
         self.leaks = leaks
 
 
-def check_leaks(sides: Mapping[str, LabelledImages]) -> None:
+def check_leaks(sides: Mapping[str, LabelledImages], pool: str = SUPERVISED) -> None:
     """Compare all sides with one another.
 
     Args:
         sides: The images of each side. Only files of equal size are read.
+        pool: What the unlabelled target images are: one of `POOLS`. Only a transductive split tests on them.
 
     Raises:
         LeakError: An image is on two sides; the message names the files.
         UnreadableImage: A file is missing.
     """
-    leaks = list(find_leaks(sides))
+    leaks = list(find_leaks(sides, shared=(POOL, "target_test") if pool == TRANSDUCTIVE else None))
     if leaks:
         raise LeakError(leaks)
 
 
-def find_leaks(sides: Mapping[str, LabelledImages]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield (side, file, side, file, how they are the same) for each image with a match on an earlier side."""
+def find_leaks(
+    sides: Mapping[str, LabelledImages], shared: tuple[str, str] | None = None
+) -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield (side, file, side, file, how they are the same) for each image with a match on an earlier side.
+
+    Args:
+        sides: The images of each side.
+        shared: An earlier and a later side that may hold the same images.
+    """
     contents = content_keys(list(sides.values()))
     seen: dict[tuple[str, str], tuple[str, int]] = {}
     for (side, images), keys in zip(sides.items(), contents, strict=True):
@@ -49,7 +59,7 @@ def find_leaks(sides: Mapping[str, LabelledImages]) -> Iterator[tuple[str, str, 
             group = images.groups[row] if images.groups else ""
             signs = [("are byte-identical", content), *([(f"show the same, {group}", group)] if group else [])]
             for sign in signs:
-                if sign in seen:
+                if sign in seen and (seen[sign][0], side) != shared:
                     earlier, earlier_row = seen[sign]
                     yield earlier, sides[earlier].name(earlier_row), side, images.name(row), sign[0]
                     break
@@ -57,7 +67,7 @@ def find_leaks(sides: Mapping[str, LabelledImages]) -> Iterator[tuple[str, str, 
         seen = {**mine, **seen}
 
 
-SIDES = ("source_train", "target_train", "validation", "target_test")
+SIDES = ("source_train", "target_train", "validation", POOL, "target_test")
 FORMAT = 1
 RULE = (
     "A shot is a picture: of byte-identical files one at most is drawn. Target files that are byte-identical to a "
@@ -65,6 +75,12 @@ RULE = (
     "byte-identical to any target file are dropped."
 )
 """How duplicates are handled."""
+POOL_RULES = {
+    TRANSDUCTIVE: "The images that test are in the pool: training sees them without labels.",
+    INDUCTIVE: "Half of the images that would test are the pool instead, which training sees without labels. The "
+    "halves are drawn without reading a label; files that are byte-identical or show the same are in one half.",
+}
+"""What is in the pool."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +103,12 @@ class Split:
         number: The split number (the seed, in protocols that use seeds).
         settings: The numbers of the protocol.
         classes: Names of the classes.
-        sides: The images of "source_train", "target_train", "target_test" and, where there is one, "validation".
+        sides: The images of "source_train", "target_train", "target_test" and, where there are such, "validation" and
+            "target_pool", all of whose images have the one class "unlabelled".
         dropped: Files that `RULE` keeps off every side.
         notes: Further remarks, one sentence each.
         root: The folder of the data set; not stored.
+        pool: What the unlabelled target images are: one of `POOLS`.
     """
 
     protocol: str
@@ -103,6 +121,7 @@ class Split:
     dropped: tuple[Dropped, ...] = ()
     notes: tuple[str, ...] = ()
     root: Path = field(default=Path(), compare=False)
+    pool: str = SUPERVISED
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.sides if name not in SIDES]
@@ -111,7 +130,18 @@ class Split:
         # In one order and by names below one folder, so that a stored split equals the original.
         ordered = {name: replace(self.sides[name], root=self.root) for name in SIDES if name in self.sides}
         object.__setattr__(self, "sides", ordered)
-        check_leaks(ordered)
+        self._check_pool(ordered)
+        check_leaks(ordered, self.pool)
+
+    def _check_pool(self, sides: Mapping[str, LabelledImages]) -> None:
+        check_choice(self.pool, tuple(POOLS), "pool")
+        if (POOL in sides) != (self.pool != SUPERVISED):
+            raise ValueError(f"{self.pool} splits have {'no' if POOL in sides else 'a'} side {POOL}")
+        for side, images in sides.items():
+            if (images.classes == (UNLABELLED,)) != (side == POOL):
+                raise ValueError(f"the images of {side} must be {UNLABELLED if side == POOL else 'labelled'}")
+        if self.pool == TRANSDUCTIVE and not {*_images(sides["target_test"])} <= {*_images(sides[POOL])}:
+            raise ValueError(f"a transductive split tests on images of its {POOL}, but this one also tests on others")
 
     @property
     def fingerprint(self) -> str:
@@ -134,12 +164,13 @@ class Split:
             "shift": self.shift,
             "split": self.number,
             "settings": dict(self.settings),
-            "rule": RULE,
+            "rule": " ".join([RULE, *([POOL_RULES[self.pool]] if self.pool in POOL_RULES else [])]),
             "counts": self.counts(),
             "classes": list(self.classes),
             "sides": {name: side_as_dict(images) for name, images in self.sides.items()},
             "dropped": [{"file": drop.file, "side": drop.side, "repeats": drop.repeats} for drop in self.dropped],
             "notes": list(self.notes),
+            **({} if self.pool == SUPERVISED else {"pool": self.pool}),  # or fingerprints of old files would change
         }
 
     @classmethod
@@ -152,7 +183,10 @@ class Split:
         try:
             check_seal(content)
             classes, folder = tuple(content["classes"]), Path(root)
-            sides = {name: side_from_dict(side, classes, folder) for name, side in content["sides"].items()}
+            sides = {
+                name: pool_from_dict(side, folder) if name == POOL else side_from_dict(side, classes, folder)
+                for name, side in content["sides"].items()
+            }
             return cls(
                 content["protocol"],
                 content["dataset"],
@@ -164,9 +198,14 @@ class Split:
                 tuple(Dropped(**drop) for drop in content["dropped"]),
                 tuple(content["notes"]),
                 folder,
+                content.get("pool", SUPERVISED),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"this is not a split: {type(error).__name__} {error}") from None
+
+
+def _images(side: LabelledImages) -> Iterator[tuple[Path, str]]:
+    return zip(side.files, side.parts or [""] * len(side), strict=True)
 
 
 def split_bytes(split: Split) -> bytes:

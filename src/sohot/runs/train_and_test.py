@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
+from ..data.view_set import Kind
 from ..methods.settings import FitSettings
 from ..networks.two_streams import TwoStreams
 from ..selection.choice import FoldScore
@@ -21,15 +22,17 @@ from ..selection.held_out import HeldOut
 from ..training.errors import Diverged
 from ..training.evaluation import Evaluation, evaluate
 from ..training.inputs import Inputs
+from ..training.pool_rows import PoolInputs
 from ..training.ranks import Ranks, parting
 from ..training.training_run import FitResult, fit, keep_solved
 from .batch_shape import make_batches
 from .config import RunConfig
 from .frozen_head import FrozenStart, frozen_start, is_solved
+from .joined_inputs import JoinedInputs
 from .run_data import RunData
 from .run_model import build_model
 from .run_outputs import OutputRecorder, RunOutputs, Shown, target_logits
-from .trunk_outputs import OFF, SHARED
+from .trunk_outputs import OFF, SHARED, view_rows
 from .trunk_store import TrunkStore
 
 StepWatcher = Callable[[dict[str, float]], None]
@@ -127,11 +130,15 @@ def train_and_test(
         Diverged: The loss is not a number, or far above its first value.
     """
     ranks, device = Ranks.here(), choose_device(config.device)
-    used = _Used.of(config, data, fold)
     model = build_model(config, len(data.classes))
+    if is_solved(model):  # nothing that unlabelled images could train
+        data = replace(data, pool=None)
+    used = _Used.of(config, data, fold)
     times = [time.perf_counter()]
     batches = make_batches(config, used.source, used.target)
     rows = sum(len(images) for images in (data.source, data.target) if images is not None)
+    if data.pool is not None:
+        rows = sum(view_rows(config, images) for images in (data.source, data.target, data.pool))
     place = ranks.from_first(lambda: store.place(config, model, rows))
     epochs = None if config.epochs is None else config.epochs * batches.steps_per_epoch
     settings = config.settings(1 if is_solved(model) else epochs, from_trunk=place != OFF)
@@ -160,7 +167,7 @@ def train_and_test(
             result = keep_solved(model, *material, **(kept if ranks.first else {}))
         else:
             with nullcontext(None) if steps is None else steps(settings) as on_step:
-                result = fit(model, *material, batches=batches, on_step=on_step, **kept)
+                result = fit(model, *material, pool=inputs.pool, batches=batches, on_step=on_step, **kept)
     times.append(time.perf_counter())
     logits, outputs = None, None
     if recorder is not None:
@@ -187,11 +194,19 @@ def train_and_test(
 
 
 class _Inputs(NamedTuple):
-    """Inputs of the images that train, and outputs of the trunk for the test images, if they are kept anyway."""
+    """Inputs of the images that train, plain trunk outputs of theirs, and those of the test images if they are kept."""
 
     source: Inputs | None
     target: Inputs | None
     test: Inputs | None
+    pool: PoolInputs | None = None
+    plain: dict[str, Inputs | None] | None = None
+    """Without random views, by side; None if the others are plain."""
+
+    def outputs(self, side: str) -> Inputs | None:
+        """Return plain trunk outputs."""
+        found: Inputs | None = getattr(self, side) if self.plain is None else self.plain[side]
+        return found
 
 
 class _ShownImages(NamedTuple):
@@ -221,12 +236,15 @@ class _Used(NamedTuple):
         return cls(source, None if target is None else target.subset(fold.train), held, data.pool)
 
     def shown(self, inputs: _Inputs, *, from_trunk: bool) -> _ShownImages:
-        source, target = (inputs.source, inputs.target) if from_trunk else (None, None)
+        source, target, pool = (
+            inputs.outputs(side) if from_trunk and getattr(self, side) is not None else None
+            for side in ("source", "target", "pool")
+        )
         return _ShownImages(
             Shown(self.source, source),
             Shown(self.target, target),
             Shown(self.test, inputs.test),
-            Shown(self.pool, None),
+            Shown(self.pool, pool),
         )
 
     def labels(self, domain: str) -> Sequence[int]:
@@ -247,11 +265,34 @@ def _inputs(
 ) -> _Inputs:
     """Get the inputs of the images that a method trains on; folds share what passed the trunk."""
     whole, rows = _Used.of(config, data, None), None if fold is None else fold.train
-    return _Inputs(
-        None if whole.source is None else store.inputs(config, model, "source", whole.source, place),
-        None if whole.target is None else store.inputs(config, model, "target", whole.target, place, rows),
-        _test_outputs(config, model, data, store, place, fold),
-    )
+    test = _test_outputs(config, model, data, store, place, fold)
+    if whole.pool is None:
+        return _Inputs(
+            None if whole.source is None else store.inputs(config, model, "source", whole.source, place),
+            None if whole.target is None else store.inputs(config, model, "target", whole.target, place, rows),
+            test,
+        )
+
+    def views(side: str, kind: Kind, rows: Sequence[int] | None = None) -> Inputs | None:
+        images: LabelledImages | None = getattr(whole, side)
+        domain = "source" if side == "source" else "target"
+        return None if images is None else store.view_inputs(config, model, domain, images, place, kind, rows)
+
+    def of_pool(kind: Kind) -> Inputs:
+        """Return views of the pool, and of the held-out images: these join it without their labels."""
+        pool = store.view_inputs(config, model, "target", _pool(whole), place, kind)
+        if fold is None:
+            return pool
+        held = store.view_inputs(config, model, "target", _labelled_target(data), place, kind, fold.held)
+        return JoinedInputs(pool, held)
+
+    plain = {
+        "source": views("source", "plain"),
+        "target": views("target", "plain", rows),
+        "pool": views("pool", "plain"),
+    }
+    pool = PoolInputs(of_pool("weak"), of_pool("strong"))
+    return _Inputs(views("source", "weak"), views("target", "weak", rows), test, pool, plain)
 
 
 def train_fold(
@@ -294,6 +335,11 @@ def _test_outputs(
     if place == SHARED and data.test is not None:
         return store.shared(config, model, "target", data.test)
     return None
+
+
+def _pool(used: _Used) -> LabelledImages:
+    assert used.pool is not None
+    return used.pool
 
 
 def _labelled_target(data: RunData) -> LabelledImages:

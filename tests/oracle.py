@@ -5,16 +5,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 
-def tensor_of(rows: Tensor, order: int) -> Tensor:
+def tensor_of(rows: Tensor, order: int, weights: Tensor | None = None) -> Tensor:
     """Eq. 1, one outer product at a time."""
-    centred = rows - rows.mean(0)
+    shares = torch.full_like(rows[:, 0], 1 / len(rows)) if weights is None else weights / weights.sum()
     total = torch.zeros((rows.shape[1],) * order, dtype=rows.dtype)
-    for row in centred:
+    for row, share in zip(rows - shares @ rows, shares, strict=True):
         product = row
         for _ in range(order - 1):
             product = torch.tensordot(product, row, dims=0)
-        total = total + product
-    return total / len(rows)
+        total = total + share * product
+    return total
 
 
 def alignment(

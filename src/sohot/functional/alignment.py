@@ -14,7 +14,8 @@ from .fused.autograd import fused_alignment
 from .gram import signed_gram
 from .plain_checks import ESTIMATORS, check_choice, check_count, check_orders
 from .recomputed import recomputed
-from .terms import check_weights, constant_weights, term_shares, term_weights
+from .row_weights import RowWeights, row_weights
+from .terms import NO_MORE, RowsNeeded, check_weights, constant_weights, term_shares, term_weights
 
 
 class Alignment(NamedTuple):
@@ -23,7 +24,7 @@ class Alignment(NamedTuple):
     loss: Tensor  # scalar
     terms: Tensor  # (1 + orders,) contributions of the means and of each order to the loss
     distances: Tensor  # (1 + orders, C) squared distances, the means first; 0 where a term is left out
-    spread: Tensor  # scalar: root mean squared distance of a row from the centre of its class
+    spread: Tensor  # scalar: root of the (weighted) mean squared distance of a row from the centre of its class
 
 
 def scatter_alignment(
@@ -37,6 +38,10 @@ def scatter_alignment(
     weights: Tensor | Sequence[float] | None = None,
     estimator: str = "plugin",
     scale: Tensor | None = None,
+    source_weights: Tensor | None = None,
+    target_weights: Tensor | None = None,
+    full_rows: float = 1,
+    scatter_rows: float = 1,
     check_values: bool = True,
 ) -> Alignment:
     """Average weighted mean and scatter distances over the classes present in both domains.
@@ -52,7 +57,13 @@ def scatter_alignment(
             (1 + orders, 1); differentiable. Default: 1 for the means and 1 / number of orders for each order.
         estimator: "plugin" (the paper) or "unbiased" (zero on average if both domains follow one distribution).
         scale: A one-element tensor that divides the features; 0 means this batch's own `spread`.
-        check_values: Check for labels out of range and NaN or infinite features.
+        source_weights: Weight of each source row (n,), at least 0, a constant to autograd; 0 leaves the row out.
+            Distances depend on the ratios within a class and domain, `spread` on those among all rows. Default: equal.
+        target_weights: The same for the target rows (m,).
+        full_rows: A class weighs min(1, n_eff / full_rows), n_eff = (Σw)² / Σw² being its effective rows (without
+            weights, its rows) in the domain that has fewer.
+        scatter_rows: Effective rows that a class needs in both domains for its scatters to enter; means always enter.
+        check_values: Check for labels out of range, NaN or infinite features, and row weights below 0.
 
     Returns:
         The loss with its parts. If no class is present in both domains the loss is 0, with a zero gradient.
@@ -62,6 +73,9 @@ def scatter_alignment(
         >>> labels = torch.tensor([0, 0])
         >>> scatter_alignment(source, labels, target, labels, num_classes=1).terms  # (1 − 7)², (1 − 4)²
         tensor([36.,  9.])
+        >>> halves = torch.tensor([0.5, 0.0])  # the second target row is absent, and a lone row has no scatter
+        >>> scatter_alignment(source, labels, target, labels, num_classes=1, target_weights=halves).terms  # (1 − 5)²
+        tensor([16.,  0.])
     """
     check_alignment_input(source, source_labels, target, target_labels)
     check_count(num_classes, "num_classes")
@@ -72,14 +86,16 @@ def scatter_alignment(
     check_weights(weights, orders, num_classes)
     check_scale(scale)
     scale = None if scale is None else scale.reshape(())
-    if is_usable(source, target, num_classes):
+    given = row_weights(source, target, source_weights, target_weights)
+    needed = RowsNeeded(full_rows, scatter_rows).checked()
+    if given is None and needed == NO_MORE and is_usable(source, target, num_classes):
         return _by_kernels(
             source, source_labels, target, target_labels, num_classes, orders, weights, estimator, scale, check_values
         )
     if not isinstance(weights, Tensor):
         weights = constant_weights(weights, source)
     weights = weights.to(source.device, torch.promote_types(weights.dtype, source.dtype))
-    shares = term_shares(source_labels, target_labels, num_classes, orders, estimator, weights.dtype)
+    shares = term_shares(source_labels, target_labels, num_classes, orders, estimator, weights.dtype, given, needed)
     shared_weights = weights * shares
     loss, distances, energy = weighted_distances(
         source,
@@ -90,6 +106,7 @@ def scatter_alignment(
         orders,
         unbiased=estimator == "unbiased",
         scale=scale,
+        row_weights=given,
         check_values=check_values,
     )
     terms = (shared_weights.detach() * distances).sum(1)
@@ -135,11 +152,13 @@ def class_distances(
     orders: tuple[int, ...] = (2,),
     *,
     estimator: str = "plugin",
+    source_weights: Tensor | None = None,
+    target_weights: Tensor | None = None,
 ) -> Tensor:
     """Compute the distances of each class in plain operations, for losses that are not a weighted sum of them.
 
     Slower than `scatter_alignment`, since backward computes the distances again; ratios, roots or any other function of
-    the distances can be differentiated.
+    the distances can be differentiated. `source_weights` and `target_weights` weigh rows as in `scatter_alignment`.
 
     Returns:
         Shape (1 + orders, C), the means first; 0 for classes missing from a domain.
@@ -150,13 +169,17 @@ def class_distances(
         >>> class_distances(source, labels, target, labels, num_classes=2)
         tensor([[ 0., 36.],
                 [ 0.,  9.]])
+        >>> class_distances(source, labels, target, labels, num_classes=2, source_weights=torch.tensor([3.0, 1.0]))
+        tensor([[ 0.0000, 42.2500],
+                [ 0.0000, 10.5625]])
     """
     check_alignment_input(source, source_labels, target, target_labels)
     check_count(num_classes, "num_classes")
     orders = check_orders(orders)
     check_choice(estimator, ESTIMATORS, "estimator")
     function = partial(_distances, num_classes=num_classes, orders=orders, unbiased=estimator == "unbiased")
-    return recomputed(function, (source, target), (source_labels, target_labels))[0]
+    given = row_weights(source, target, source_weights, target_weights)
+    return recomputed(function, (source, target), (source_labels, target_labels, *(given or ())))[0]
 
 
 def _distances(
@@ -164,14 +187,16 @@ def _distances(
     target: Tensor,
     source_labels: Tensor,
     target_labels: Tensor,
-    *,
+    *weights_of_rows: Tensor,
     num_classes: int,
     orders: tuple[int, ...],
     unbiased: bool,
 ) -> tuple[Tensor]:
-    check_rows(source, source_labels, target, target_labels, num_classes)
+    data = source, source_labels, target, target_labels
+    check_rows(*data, *weights_of_rows, num_classes=num_classes)
     weights = torch.zeros(1 + len(orders), num_classes, device=source.device)
     scale = torch.ones((), device=source.device)
+    given = RowWeights(*weights_of_rows) if weights_of_rows else None
     with torch.autocast(source.device.type, enabled=False):
-        result = signed_gram(source, source_labels, target, target_labels, weights, list(orders), unbiased, scale)
+        result = signed_gram(*data, weights, list(orders), unbiased, scale, row_weights=given)
     return (result.distances,)

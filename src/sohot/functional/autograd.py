@@ -14,6 +14,7 @@ from torch import Tensor
 from .checks import check_numbers, check_rows
 from .gram import signed_gram, used_scale
 from .recomputed import differentiable_gradients, each_example
+from .row_weights import RowWeights
 
 
 def weighted_distances(
@@ -26,6 +27,7 @@ def weighted_distances(
     *,
     unbiased: bool = False,
     scale: Tensor | None = None,
+    row_weights: RowWeights | None = None,
     check_values: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Sum weighted mean and scatter distances over terms and classes.
@@ -39,7 +41,8 @@ def weighted_distances(
         orders: Orders of the scatters, each at least 2.
         unbiased: U-statistics instead of the paper's plug-in estimate.
         scale: Number that divides the features; 0 for the root of this batch's energy; None for 1.
-        check_values: Check for labels out of range and NaN or infinite features.
+        row_weights: Weights of the rows; None for equal weights.
+        check_values: Check for labels out of range, NaN or infinite features, and row weights below 0.
 
     Returns:
         The sum (differentiable any number of times in the features and the weights), the distances of shape
@@ -48,7 +51,7 @@ def weighted_distances(
     if scale is None:
         scale = torch.ones((), device=source.device)
     with_gradient = torch.is_grad_enabled() and (source.requires_grad or target.requires_grad)
-    tensors = source, source_labels, target, target_labels, weights, scale
+    tensors = source, source_labels, target, target_labels, weights, scale, *(row_weights or (None, None))
     loss, distances, energy, *_ = _WeightedDistances.apply(  # type: ignore[no-untyped-call]
         *tensors, list(orders), unbiased, check_values, with_gradient
     )
@@ -66,6 +69,8 @@ class _WeightedDistances(torch.autograd.Function):
         target_labels: Tensor,
         weights: Tensor,
         scale: Tensor,
+        source_weights: Tensor | None,
+        target_weights: Tensor | None,
         orders: list[int],
         unbiased: bool,
         check_values: bool,
@@ -73,7 +78,7 @@ class _WeightedDistances(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         # Called directly if nothing is traced: the dispatcher costs more than a small problem.
         operator = torch.ops.sohot.signed_gram if torch.compiler.is_compiling() else _signed_gram
-        tensors = source, source_labels, target, target_labels, weights, scale
+        tensors = source, source_labels, target, target_labels, weights, scale, source_weights, target_weights
         distances, energy, *gradients = operator(*tensors, orders, unbiased, check_values, with_gradient)
         return (weights * distances).sum().to(distances.dtype), distances, energy, *gradients
 
@@ -87,8 +92,9 @@ class _WeightedDistances(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
         if upstream is None:
-            return (None,) * 10
-        source, source_labels, target, target_labels, weights, scale, distances, energy, *gradients = ctx.saved_tensors
+            return (None,) * 12
+        source, source_labels, target, target_labels, weights, scale, *row_weights = ctx.saved_tensors[:8]
+        distances, energy, *gradients = ctx.saved_tensors[8:]
         by_source: Tensor | None
         by_target: Tensor | None
         by_weights: Tensor | None
@@ -97,14 +103,14 @@ class _WeightedDistances(torch.autograd.Function):
             by_source, by_target, by_weights = differentiable_gradients(
                 partial(weighted_sum, orders=ctx.orders, unbiased=ctx.unbiased),
                 (source, target, weights),
-                (source_labels, target_labels, fixed_scale),
+                (source_labels, target_labels, fixed_scale, *(w for w in row_weights if w is not None)),
                 (upstream,),
             )
         else:
             by_source = gradients[0] * upstream if ctx.needs_input_grad[0] else None
             by_target = gradients[1] * upstream if ctx.needs_input_grad[2] else None
             by_weights = distances * upstream if ctx.needs_input_grad[4] else None
-        return by_source, None, by_target, None, by_weights, None, None, None, None, None
+        return by_source, None, by_target, None, by_weights, *(None,) * 7
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
@@ -118,13 +124,16 @@ def weighted_sum(
     source_labels: Tensor,
     target_labels: Tensor,
     scale: Tensor,
-    *,
+    *row_weights: Tensor,
     orders: list[int],
     unbiased: bool,
 ) -> tuple[Tensor]:
     """The sum in plain operations, with the tensors to differentiate first."""
+    given = RowWeights(*row_weights) if row_weights else None
     with torch.autocast(source.device.type, enabled=False):
-        result = signed_gram(source, source_labels, target, target_labels, weights, orders, unbiased, scale)
+        result = signed_gram(
+            source, source_labels, target, target_labels, weights, orders, unbiased, scale, row_weights=given
+        )
     return ((weights * result.distances).sum(),)
 
 
@@ -144,18 +153,22 @@ def _signed_gram(
     target_labels: Tensor,
     weights: Tensor,
     scale: Tensor,
+    source_weights: Tensor | None,
+    target_weights: Tensor | None,
     orders: list[int],
     unbiased: bool,
     check_values: bool,
     with_gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    given = None
+    if source_weights is not None and target_weights is not None:
+        given = RowWeights(source_weights, target_weights)
+    data = source, source_labels, target, target_labels
     if check_values:
-        check_rows(source, source_labels, target, target_labels, weights.shape[1])
+        check_rows(*data, *(given or ()), num_classes=weights.shape[1])
         check_numbers(weights, scale)
     with torch.no_grad(), torch.autocast(source.device.type, enabled=False):
-        result = signed_gram(
-            source, source_labels, target, target_labels, weights, orders, unbiased, scale, with_gradient
-        )
+        result = signed_gram(*data, weights, orders, unbiased, scale, with_gradient, given)
     if check_values:
         check_distances(result.distances, orders)
     return result.distances, result.energy, result.source_gradient, result.target_gradient

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from .autograd import weighted_distances
-from .checks import check_finite, check_pair
+from .checks import check_finite, check_pair, check_some_weight
 from .plain_checks import check_choice, check_count, check_order
 from .recomputed import look
+from .row_weights import row_weights
 from .scatter import scatter_tensor
 
 
@@ -62,7 +63,15 @@ def explicit_is_cheaper(num_source: int, num_target: int, num_features: int, ord
 METHODS = ("gram", "explicit", "auto")
 
 
-def scatter_distance(x: Tensor, y: Tensor, order: int, method: str = "gram") -> Tensor:
+def scatter_distance(
+    x: Tensor,
+    y: Tensor,
+    order: int,
+    method: str = "gram",
+    *,
+    source_weights: Tensor | None = None,
+    target_weights: Tensor | None = None,
+) -> Tensor:
     """Squared Frobenius distance between the scatter tensors of two sets of rows.
 
     Args:
@@ -71,6 +80,8 @@ def scatter_distance(x: Tensor, y: Tensor, order: int, method: str = "gram") -> 
         order: Order of the scatter tensors, at least 2.
         method: "gram" never builds a tensor and costs about (n + m)²·d whatever the order; "explicit" builds both
             tensors and costs about (n + m)·d^order, less for small d and many rows; "auto" takes the cheaper.
+        source_weights: Weight of each row of x (n,), at least 0 and not all 0, a constant to autograd. Default: equal.
+        target_weights: The same for the rows of y (m,).
 
     Returns:
         A scalar, differentiable in both arguments.
@@ -81,19 +92,27 @@ def scatter_distance(x: Tensor, y: Tensor, order: int, method: str = "gram") -> 
         tensor(17.)
         >>> scatter_distance(x, y, order=2, method="explicit")
         tensor(17.)
+        >>> scatter_distance(x, y, order=2, target_weights=torch.tensor([3.0, 1.0]))  # now diag(0, 3)
+        tensor(10.)
     """
     check_pair(x, y, ("x", "y"))
     check_order(order)
     check_choice(method, METHODS, "method")
+    given = row_weights(x, y, source_weights, target_weights, ("x", "y"))
     if method == "auto":
         method = "explicit" if explicit_is_cheaper(x.shape[0], y.shape[0], x.shape[1], order) else "gram"
     if not torch.compiler.is_compiling():  # reading values would break the graph
         look(partial(check_finite, name="x"), x)
         look(partial(check_finite, name="y"), y)
+        for weights, name in ((source_weights, "source_weights"), (target_weights, "target_weights")):
+            if weights is not None:
+                look(partial(check_some_weight, name=name), weights)
     if method == "explicit":
-        return (scatter_tensor(x, order) - scatter_tensor(y, order)).square().sum()
+        tensors = scatter_tensor(x, order, weights=source_weights), scatter_tensor(y, order, weights=target_weights)
+        return (tensors[0] - tensors[1]).square().sum()
     dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
     scatter_only = torch.arange(2, dtype=dtype, device=x.device).unsqueeze(1)  # weight 0 for the means, 1 for the order
     one_class = torch.zeros(x.shape[0] + y.shape[0], dtype=torch.int64, device=x.device)
     of_x, of_y = one_class[: x.shape[0]], one_class[x.shape[0] :]
-    return weighted_distances(x, of_x, y, of_y, scatter_only, (order,), check_values=False)[0]
+    data = x, of_x, y, of_y
+    return weighted_distances(*data, scatter_only, (order,), row_weights=given, check_values=False)[0]

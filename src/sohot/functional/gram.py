@@ -10,9 +10,12 @@ where H subtracts the mean of each domain and w weighs the terms. δ is one more
 the Gram matrix and its gradient is part of the same product: one product over the features forward, one backward, for
 any set of orders. Everything else works on (N + N*)² numbers, in float64.
 
+With weights w of rows, a = (w/Σw, …, −w*/Σw*, …), the means of the domains are weighted, and H subtracts from the
+gradient of a row its share w/Σw of the sum over its domain. The rest stays.
+
 The unbiased estimator has the same shape: rows are centred on the pooled class mean, A is the weight of a U-statistic
 (no pair of a row with itself) and the means are order 1 of the same sum. If both domains follow one distribution all
-pairs are exchangeable, so its expectation is exactly zero.
+pairs are exchangeable, so its expectation is exactly zero. For that the pooled mean stays without weights.
 
 If all pairs together would take too much memory, `tiles` computes the same, class by class.
 """
@@ -25,7 +28,8 @@ import torch
 from torch import Tensor
 
 from .grouping import Bucket, group_by_class
-from .pairs import pair_weights, powers
+from .pairs import exact_type, pair_weights, powers
+from .row_weights import RowWeights, effective_rows, positive
 from .tiles import class_distances
 
 MOST_PAIRS = 2**23
@@ -34,6 +38,11 @@ MOST_PAIRS = 2**23
 CLASSES_AT_ONCE = 8
 """Number of classes whose gradients a CPU computes before they replace the rows, which bounds the memory.
 Other devices compute all at once: there many small steps cost more than memory."""
+
+
+Weighting = tuple[RowWeights, ...]
+"""Weights relative to the largest of each class and domain, for the distances, and to the largest of all, for the
+energy; none if rows have no weights."""
 
 
 class _Block(NamedTuple):
@@ -47,6 +56,9 @@ class _Block(NamedTuple):
     signs: Tensor  # (G, S), a
     in_source: Tensor  # (G, S) 1 where a slot holds a source row, else 0
     in_target: Tensor  # (G, S)
+    source_weights: Tensor  # (G, S) weight of a source row, at most 1, else 0: without weights `in_source`
+    target_weights: Tensor  # (G, S)
+    energy_weights: Tensor  # (G, S) weight of each row among all rows of all classes
     mean_distance: Tensor  # (G,)
 
 
@@ -54,7 +66,7 @@ class GramResult(NamedTuple):
     """Distances of each class, the size of the features, and the gradient of the weighted sum of the distances."""
 
     distances: Tensor  # (1 + orders, C), the means first; 0 for a class missing from a domain
-    energy: Tensor  # scalar: mean squared distance of a row from its centre, over the included rows
+    energy: Tensor  # scalar: (weighted) mean squared distance of a row from its centre, over the included rows
     source_gradient: Tensor  # (n, d), or empty if not requested
     target_gradient: Tensor  # (m, d), or empty
 
@@ -69,23 +81,29 @@ def signed_gram(
     unbiased: bool,
     scale: Tensor,
     with_gradient: bool = False,
+    row_weights: RowWeights | None = None,
 ) -> GramResult:
     """Compute distances divided by their power of `scale`, and the gradient of Σ weights ∘ distances.
 
     Autograd can trace every operation, so this also serves higher derivatives. A `scale` of 0 means the root of this
-    batch's energy.
+    batch's energy. `weights` weigh terms and classes, `row_weights` rows.
     """
-    num_classes = weights.shape[1]
+    num_classes = groups = weights.shape[1]
     compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
-    exact = _exact_type(source.device)
-    buckets = group_by_class(source_labels, target_labels, num_classes, extra=1)
+    exact = exact_type(source.device)
+    weighting: Weighting = ()
+    if row_weights is not None:
+        source_labels, target_labels = row_weights.present(source_labels, target_labels, num_classes)
+        groups += 2  # for the rows left out
+        weighting = row_weights.within_classes(source_labels, target_labels, groups), row_weights.overall()
+    buckets = group_by_class(source_labels, target_labels, groups, extra=1)
     if sum(len(bucket.classes) * (bucket.source_width + bucket.target_width) ** 2 for bucket in buckets) > MOST_PAIRS:
         classes = torch.cat([bucket.classes for bucket in buckets]).tolist()
         rows = {
             c: ((source_labels == c).nonzero().flatten(), (target_labels == c).nonzero().flatten()) for c in classes
         }
-        return _class_by_class(source, target, rows, weights, orders, unbiased, scale, with_gradient)
-    blocks = [_block(source, target, bucket, compute, max(orders), unbiased) for bucket in buckets]
+        return _class_by_class(source, target, rows, weights, orders, unbiased, scale, with_gradient, weighting)
+    blocks = [_block(source, target, bucket, compute, max(orders), unbiased, weighting) for bucket in buckets]
 
     distances = torch.zeros(1 + len(orders), num_classes, dtype=exact, device=source.device)
     for block in blocks:
@@ -113,23 +131,25 @@ def _class_by_class(
     unbiased: bool,
     scale: Tensor,
     with_gradient: bool,
+    weighting: Weighting,
 ) -> GramResult:
     """Compute the result of `signed_gram` with a few pairs in memory at a time; `rows` are the rows of each class."""
     compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
-    exact = _exact_type(source.device)
+    exact = exact_type(source.device)
     of_class = partial(class_distances, orders=orders, unbiased=unbiased, exact=exact)
     distances = torch.zeros(1 + len(orders), weights.shape[1], dtype=exact, device=source.device)
-    energy, count = torch.zeros((), dtype=exact, device=source.device), 0
+    energy = torch.zeros(2, dtype=exact, device=source.device)
     pulls: dict[int, Callable[[Tensor], tuple[Tensor, Tensor]]] = {}
     for c, (of_source, of_target) in rows.items():
         x, y = source.index_select(0, of_source).to(compute), target.index_select(0, of_target).to(compute)
+        function = partial(of_class, weights=[RowWeights(a[of_source], b[of_target]) for a, b in weighting])
         if with_gradient:
-            found, pulls[c], squares = torch.func.vjp(of_class, x, y, has_aux=True)  # type: ignore[misc]
+            found, pulls[c], squares = torch.func.vjp(function, x, y, has_aux=True)  # type: ignore[misc]
         else:
-            found, squares = of_class(x, y)
+            found, squares = function(x, y)
         distances = distances.index_copy(1, torch.tensor([c], device=source.device), found.unsqueeze(1))
-        energy, count = energy + squares, count + len(x) + len(y)
-    energy = energy / max(count, 1)
+        energy = energy + squares
+    energy = energy[0] / positive(energy[1])
     shrink = _shrinkage(scale, energy, orders)
     gradients = [torch.zeros_like(x) if with_gradient else x.new_empty(0) for x in (source, target)]
     scaled = weights.to(exact) * shrink
@@ -151,44 +171,73 @@ def used_scale(scale: Tensor, energy: Tensor) -> Tensor:
     return torch.where(scale > 0, scale.to(energy.dtype), measured)
 
 
-def _exact_type(device: torch.device) -> torch.dtype:
-    """Type of the small matrices: powers and signed sums lose digits, and float64 costs nothing there."""
-    return torch.float32 if device.type == "mps" else torch.float64
-
-
 def _block(
-    source: Tensor, target: Tensor, bucket: Bucket, compute: torch.dtype, highest_order: int, unbiased: bool
+    source: Tensor,
+    target: Tensor,
+    bucket: Bucket,
+    compute: torch.dtype,
+    highest_order: int,
+    unbiased: bool,
+    weighting: Weighting,
 ) -> _Block:
     """Gather the rows of a bucket, centre them and multiply all pairs."""
-    exact = _exact_type(source.device)
+    exact = exact_type(source.device)
     groups, s_width, t_width = bucket.classes.numel(), bucket.source_width, bucket.target_width
     width, size = s_width + t_width, source.shape[1]
     flat = _gather(source.to(compute), target.to(compute), bucket, groups * (width + 1))
     rows = flat[:-1].view(groups, width + 1, size)
 
+    slot = torch.arange(width, device=source.device)
     s_counts, t_counts = (n.view(-1, 1).to(exact) for n in (bucket.source_counts, bucket.target_counts))
-    source_mean = rows[:, :s_width].sum(1) / s_counts.to(compute)
-    target_mean = rows[:, s_width:width].sum(1) / t_counts.to(compute)
+    in_source = (slot < s_counts).to(exact)
+    in_target = ((slot >= s_width) & (slot < s_width + t_counts)).to(exact)
+    taken = in_source + in_target
+    s_weights, t_weights, s_total, t_total, overall = in_source, in_target, s_counts, t_counts, taken
+    if weighting:
+        within, overall = (_by_slot(own, bucket, groups, width) for own in weighting)
+        s_weights, t_weights = in_source * within, in_target * within
+        s_total, t_total = s_weights.sum(1, keepdim=True), t_weights.sum(1, keepdim=True)
+
+    s_rows, t_rows = rows[:, :s_width], rows[:, s_width:width]
+    if unbiased or not weighting:
+        source_mean, target_mean = s_rows.sum(1) / s_counts.to(compute), t_rows.sum(1) / t_counts.to(compute)
+    else:
+        source_mean = (s_rows * s_weights[:, :s_width, None].to(compute)).sum(1) / s_total.to(compute)
+        target_mean = (t_rows * t_weights[:, s_width:, None].to(compute)).sum(1) / t_total.to(compute)
     difference = source_mean - target_mean
     if unbiased:
         centre = target_mean + difference * (s_counts / (s_counts + t_counts)).to(compute)
         rows.sub_(centre.unsqueeze(1))
     else:
         # Empty slots are shifted too; their products are set to zero below.
-        rows[:, :s_width].sub_(source_mean.unsqueeze(1))
-        rows[:, s_width:width].sub_(target_mean.unsqueeze(1))
+        s_rows.sub_(source_mean.unsqueeze(1))
+        t_rows.sub_(target_mean.unsqueeze(1))
     rows[:, width].copy_(difference)
 
-    slot = torch.arange(width, device=source.device)
-    in_source = (slot < s_counts).to(exact)
-    in_target = ((slot >= s_width) & (slot < s_width + t_counts)).to(exact)
-    taken = in_source + in_target
     products = torch.bmm(rows, rows.transpose(1, 2)).to(exact)
     gram = products[:, :width, :width] * taken.unsqueeze(1) * taken.unsqueeze(2)
-    signs = in_source / s_counts - in_target / t_counts
-    pairs = pair_weights(signs, in_source * s_counts + in_target * t_counts if unbiased else None)
+    signs = s_weights / s_total - t_weights / t_total
+    counts = None
+    if unbiased:
+        effective = (
+            effective_rows(total, own.square().sum(1, keepdim=True))
+            for total, own in ((s_total, s_weights), (t_total, t_weights))
+        )
+        counts = in_source * next(effective) + in_target * next(effective)
+    pairs = pair_weights(signs, counts)
     means = (pairs * gram).sum((1, 2)) if unbiased else products[:, width, width]
-    return _Block(bucket, flat, rows, powers(gram, highest_order), pairs, signs, in_source, in_target, means)
+    of_order = powers(gram, highest_order)
+    return _Block(
+        bucket, flat, rows, of_order, pairs, signs, in_source, in_target, s_weights, t_weights, overall, means
+    )
+
+
+def _by_slot(weights: RowWeights, bucket: Bucket, groups: int, width: int) -> Tensor:
+    """Put the weights of the rows into their slots: (G, S)."""
+    flat = weights.source.new_zeros(groups * (width + 1) + 1)
+    flat[bucket.source_slots] = weights.source
+    flat[bucket.target_slots] = weights.target
+    return flat[:-1].view(groups, width + 1)[:, :width]
 
 
 def _gather(source: Tensor, target: Tensor, bucket: Bucket, slots: int) -> Tensor:
@@ -210,10 +259,9 @@ def _energy(blocks: list[_Block], exact: torch.dtype, device: torch.device) -> T
     total = torch.zeros((), dtype=exact, device=device)
     rows = torch.zeros((), dtype=exact, device=device)
     for block in blocks:
-        taken = block.in_source + block.in_target
-        total = total + (block.powers[1].detach().diagonal(dim1=1, dim2=2) * taken).sum()
-        rows = rows + taken.sum()
-    return total / rows.clamp(min=1)
+        total = total + (block.powers[1].detach().diagonal(dim1=1, dim2=2) * block.energy_weights).sum()
+        rows = rows + block.energy_weights.sum()
+    return total / positive(rows)
 
 
 def _gradients(
@@ -242,17 +290,19 @@ def _gradient_matrix(block: _Block, weights: Tensor, orders: list[int], unbiased
         inner += order * per_class[k] * block.powers[order - 1]
     if unbiased:
         inner = block.pair_weights * (inner + per_class[0])
-        inner = inner - _column_means(inner, block.in_source + block.in_target)
+        taken = block.in_source + block.in_target
+        inner = inner - _column_means(inner, taken, taken)
         of_difference = torch.zeros_like(block.signs)
     else:
         inner = block.pair_weights * inner
-        inner = inner - _column_means(inner, block.in_source) - _column_means(inner, block.in_target)
+        of_source = _column_means(inner, block.in_source, block.source_weights)
+        inner = inner - of_source - _column_means(inner, block.in_target, block.target_weights)
         of_difference = weights[0].unsqueeze(1) * block.signs
     matrix = torch.cat([inner, of_difference.unsqueeze(2)], dim=2)
     return torch.nn.functional.pad(2 * matrix, (0, 0, 0, 1)).to(block.rows.dtype)
 
 
-def _column_means(matrix: Tensor, members: Tensor) -> Tensor:
-    """Average the rows of `matrix` that are members, and repeat the average in those rows: (I − H) matrix."""
-    share = members / members.sum(1, keepdim=True)
-    return members.unsqueeze(2) * (share.unsqueeze(1) @ matrix)
+def _column_means(matrix: Tensor, members: Tensor, weights: Tensor) -> Tensor:
+    """Divide the sum of the rows of `matrix` that are members among them, by weight: (I − H) matrix."""
+    share = members / weights.sum(1, keepdim=True)
+    return weights.unsqueeze(2) * (share.unsqueeze(1) @ matrix)

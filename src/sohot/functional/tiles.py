@@ -8,7 +8,7 @@ adding up to 1 in size. The distance of order r is Σᵢⱼ aᵢ aⱼ ⟨zᵢ, z
 - for order 2 with fewer features than rows: as ‖Σᵢ aᵢ zᵢ zᵢᵀ‖², which needs features² numbers.
 
 The unbiased estimator leaves out the pair of a row with itself and divides the sum over the pairs of one domain by
-their total weight, 1 − Σ a². Nothing here requires equal weights; they are constants to autograd.
+their total weight, 1 − Σ a². Weights are constants to autograd.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from .recomputed import recomputed
+from .row_weights import RowWeights, positive
 
 TILE = 512
 """Most rows of a tile: 2 MiB in float64, which a cache holds."""
@@ -43,27 +44,58 @@ class ClassDistances(NamedTuple):
     """The result for one class."""
 
     distances: Tensor  # (1 + orders,) the means first
-    energy: Tensor  # scalar without gradient: sum of the squared distances of the rows from their centre
+    energy: Tensor  # (2,) without gradient: weighted sum of the squared distances of the rows from their centre, and
+    # the sum of their weights
 
 
 def class_distances(
-    source: Tensor, target: Tensor, orders: Sequence[int], unbiased: bool, exact: torch.dtype
+    source: Tensor,
+    target: Tensor,
+    orders: Sequence[int],
+    unbiased: bool,
+    exact: torch.dtype,
+    weights: Sequence[RowWeights] = (),
 ) -> ClassDistances:
-    """Compute the distances between two sets of rows, (n, d) and (m, d); sums are in the type `exact`."""
+    """Compute the distances between two sets of rows, (n, d) and (m, d); sums are in the type `exact`.
+
+    `weights` of rows, all above 0, are those for the distances and those for the energy; none for equal weights.
+    """
+    own, of_energy = weights or ((None, None), (None, None))
     n, m = len(source), len(target)
-    source_mean, target_mean = source.mean(0), target.mean(0)
-    difference = source_mean - target_mean
-    if unbiased:
-        source_mean = target_mean = target_mean + difference * (n / (n + m))
+    if unbiased:  # a centre that treats all rows alike, see `gram`
+        source_mean, target_mean = source.mean(0), target.mean(0)
+        source_mean = target_mean = target_mean + (source_mean - target_mean) * (n / (n + m))
+    else:
+        source_mean, target_mean = _mean(source, own[0]), _mean(target, own[1])
     domains = (
-        WeightedRows(source - source_mean, torch.full((n,), 1 / n, dtype=exact, device=source.device)),
-        WeightedRows(target - target_mean, torch.full((m,), -1 / m, dtype=exact, device=source.device)),
+        WeightedRows(source - source_mean, _shares(source, own[0], exact)),
+        WeightedRows(target - target_mean, -_shares(target, own[1], exact)),
     )
-    energy = sum(domain.rows.detach().square().sum(dtype=exact) for domain in domains)
+    energy = sum(_energy(domain.rows.detach(), w, exact) for domain, w in zip(domains, of_energy, strict=True))
     if unbiased:  # the means are order 1 of the same sum
         return ClassDistances(signed_sums(domains, (1, *orders), without_own=True), torch.as_tensor(energy))
-    means = difference.to(exact).square().sum().unsqueeze(0)
+    means = (source_mean - target_mean).to(exact).square().sum().unsqueeze(0)
     return ClassDistances(torch.cat([means, signed_sums(domains, orders)]), torch.as_tensor(energy))
+
+
+def _mean(rows: Tensor, weights: Tensor | None) -> Tensor:
+    if weights is None:
+        return rows.mean(0)
+    return (rows * weights.to(rows.dtype).unsqueeze(1)).sum(0) / weights.sum().to(rows.dtype)
+
+
+def _shares(rows: Tensor, weights: Tensor | None, exact: torch.dtype) -> Tensor:
+    if weights is None:
+        return torch.full((len(rows),), 1 / len(rows), dtype=exact, device=rows.device)
+    return weights / weights.sum()
+
+
+def _energy(rows: Tensor, weights: Tensor | None, exact: torch.dtype) -> Tensor:
+    """Sum squares and weights: (2,)."""
+    squares = rows.square()
+    if weights is None:
+        return torch.stack([squares.sum(dtype=exact), torch.full_like(squares[0, 0], len(rows), dtype=exact)])
+    return torch.stack([(squares * weights.to(rows.dtype).unsqueeze(1)).sum(dtype=exact), weights.sum()])
 
 
 def signed_sums(domains: Sequence[WeightedRows], orders: Sequence[int], without_own: bool = False) -> Tensor:
@@ -81,7 +113,7 @@ def signed_sums(domains: Sequence[WeightedRows], orders: Sequence[int], without_
 
 def _factor(domain: WeightedRows) -> Tensor | float:
     """Return 1 / (total weight of the pairs of different rows); 1 for a lone row."""
-    return 1.0 if len(domain.rows) == 1 else 1 / (1 - domain.weights.square().sum())
+    return 1.0 if len(domain.rows) == 1 else 1 / positive(1 - domain.weights.square().sum())
 
 
 def _by_tiles(domains: Sequence[WeightedRows], orders: Sequence[int], without_own: bool) -> Tensor:

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from ..functional.pairs import pair_weights, powers
-from ..functional.terms import shares_of_counts
+from ..functional.row_weights import ClassRows
+from ..functional.terms import shares_of_rows
 from .layout import StackBucket, StackLayout
 
 
@@ -128,7 +129,8 @@ class StackedAlignment:
             order = torch.tensor([c for bucket in layout.buckets for c in bucket.classes])
             self.classes = order.to(like.device)
             counts = counts[0][:, order], counts[1][:, order]
-        self.shares = shares_of_counts(*counts, self.orders, estimator, torch.float64).to(like)
+        rows = ClassRows(counts[0], counts[0]), ClassRows(counts[1], counts[1])
+        self.shares = shares_of_rows(*rows, self.orders, estimator, torch.float64).to(like)
         self.rows = torch.stack([group.taken.view(self.fits, -1).sum(1) for group in self.groups]).sum(0).clamp(min=1)
 
     def __call__(self, features: Tensor, scale: Tensor) -> StackedDistances:

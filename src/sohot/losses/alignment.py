@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ..functional.alignment import Alignment, scatter_alignment
 from ..functional.plain_checks import ESTIMATORS, check_choice, check_count, check_not_negative, check_orders
-from ..functional.terms import constant_weights, term_shares, term_weights
+from ..functional.terms import RowsNeeded, constant_weights, term_shares, term_weights
 from ..methods.choices import CLASS_WEIGHTS, FEATURE_SCALES, SCOPES
 from .class_weights import ClassWeights, closed_form_weight, weight_penalty
 from .sources import DomainPair, join, one_source, several_sources
@@ -42,7 +42,10 @@ class ScatterAlignment(nn.Module):
             a row from its class centre, in the first call) or "unit" (the same as a running average). Without scaling,
             σ1 depends on the size of the features to the power of twice the order.
         num_sources: Number of source domains; each is aligned with the target.
-        check_values: Check in each call for labels out of range and NaN or infinite features.
+        check_values: Check in each call for labels out of range, NaN or infinite features, and row weights below 0.
+        full_rows: Rows from which on a class counts fully: it weighs min(1, n_eff / full_rows), where n_eff is the
+            number of its rows, (Σw)² / Σw² if they have weights, in the domain with fewer. 1: all count fully.
+        scatter_rows: Scatters enter only for classes with n_eff of at least this in both domains; means always enter.
 
     Example:
         >>> import torch
@@ -51,6 +54,8 @@ class ScatterAlignment(nn.Module):
         >>> source, target = torch.randn(60, 8, requires_grad=True), torch.randn(9, 8)
         >>> loss = align(source, torch.arange(60) % 3, target, torch.arange(9) % 3)
         >>> loss.backward()
+        >>> doubted = torch.tensor([1.0, 1.0, 1.0, 0.9, 0.8, 0.0, 0.7, 0.3, 0.6])  # 0 leaves a row out
+        >>> loss = align(source, torch.arange(60) % 3, target, torch.arange(9) % 3, target_weights=doubted)
     """
 
     momentum = 0.1
@@ -72,6 +77,8 @@ class ScatterAlignment(nn.Module):
         feature_scale: str = "none",
         num_sources: int = 1,
         check_values: bool = True,
+        full_rows: float = 1,
+        scatter_rows: float = 1,
     ) -> None:
         super().__init__()
         self.num_classes = check_count(num_classes, "num_classes")
@@ -85,6 +92,7 @@ class ScatterAlignment(nn.Module):
         self.estimator = check_choice(estimator, ESTIMATORS, "estimator")
         self.feature_scale = check_choice(feature_scale, FEATURE_SCALES, "feature_scale")
         self.check_values = check_values
+        self.needed = RowsNeeded(full_rows, scatter_rows).checked()
         if class_weights is not None:
             check_choice(class_weights, CLASS_WEIGHTS, "class_weights, if given,")
         self.class_weights = class_weights
@@ -123,6 +131,8 @@ class ScatterAlignment(nn.Module):
         target_labels: Tensor | None,
         *,
         source_domains: Tensor | None = None,
+        source_weights: Tensor | Sequence[Tensor] | None = None,
+        target_weights: Tensor | None = None,
         return_parts: bool = False,
     ) -> Tensor | tuple[Tensor, Parts]:
         """Compute the loss of one batch.
@@ -134,13 +144,17 @@ class ScatterAlignment(nn.Module):
             target: Target features (m, d).
             target_labels: Classes of the target rows (m,). May be None if `scope` is "marginal".
             source_domains: For several sources in one tensor: the domain 0 … num_sources − 1 of each source row.
+            source_weights: Weight of each source row (n,), at least 0, or a list of them like `source`: constants to
+                autograd. Means and scatters become weighted ones; a row of weight 0 is left out. Default: equal.
+            target_weights: The same for the target rows (m,).
             return_parts: Also return the parts of the loss, for logging.
 
         Returns:
             The loss, a scalar; with `return_parts` a pair of the loss and a dict with the keys "means", "order2", … and
             "weight_penalty", whose values carry no gradient and add up to the loss.
         """
-        batch = self._batch(source, source_labels, target, target_labels, source_domains)
+        weights_of_rows = source_weights, target_weights
+        batch = self._batch(source, source_labels, target, target_labels, source_domains, weights_of_rows)
         weights, penalty = self._weigh(batch)
         result = self._align(batch, weights)
         self._update_scale(result.spread)
@@ -153,13 +167,21 @@ class ScatterAlignment(nn.Module):
         return loss, {name: part.detach() for name, part in parts.items()}
 
     def _align(self, batch: DomainPair, weights: Tensor | tuple[float, ...]) -> Alignment:
+        source_weights, target_weights = batch.weights or (None, None)
         return scatter_alignment(
-            *batch,
+            batch.source,
+            batch.source_groups,
+            batch.target,
+            batch.target_groups,
             self._num_groups,
             self.orders,
             weights=weights,
             estimator=self.estimator,
             scale=None if self.feature_scale == "none" else self.scale.clone(),
+            source_weights=source_weights,
+            target_weights=target_weights,
+            full_rows=self.needed.full,
+            scatter_rows=self.needed.scatter,
             check_values=self.check_values,
         )
 
@@ -174,7 +196,14 @@ class ScatterAlignment(nn.Module):
         with torch.no_grad():
             distances = self._align(batch, base).distances
             shares = term_shares(
-                batch.source_groups, batch.target_groups, self._num_groups, self.orders, self.estimator, base.dtype
+                batch.source_groups,
+                batch.target_groups,
+                self._num_groups,
+                self.orders,
+                self.estimator,
+                base.dtype,
+                batch.weights,
+                self.needed,
             )
             zeta_bar = closed_form_weight(distances[0], shares[0], self.sigma2, self.alpha2)
             zeta = torch.stack(
@@ -205,8 +234,10 @@ class ScatterAlignment(nn.Module):
         target: Tensor,
         target_labels: Tensor | None,
         source_domains: Tensor | None,
+        weights: tuple[Tensor | Sequence[Tensor] | None, Tensor | None],
     ) -> DomainPair:
         """Convert the arguments of `forward` to one form."""
+        source_weights, target_weights = weights
         if not isinstance(source, (Tensor, list, tuple)):
             raise TypeError(f"source must be a torch.Tensor or a list of them, got {type(source).__name__}")
         if self.scope == "marginal":  # labels are ignored
@@ -222,11 +253,16 @@ class ScatterAlignment(nn.Module):
                 raise ValueError("source_domains requires source to be one tensor, but source is a list")
             if isinstance(source_labels, Tensor):
                 raise TypeError("source_labels must be a list of tensors, like source, got one tensor")
-            source, source_labels, source_domains = join(source, source_labels, self.num_sources)
+            if isinstance(source_weights, Tensor):
+                raise TypeError("source_weights must be a list of tensors, like source, got one tensor")
+            joined = join(source, source_labels, source_weights, self.num_sources)
+            source, source_labels, source_domains, source_weights = joined
         elif not isinstance(source_labels, Tensor):
             raise TypeError(f"source_labels must be a torch.Tensor, got {type(source_labels).__name__}")
+        elif source_weights is not None and not isinstance(source_weights, Tensor):
+            raise TypeError(f"source_weights must be a torch.Tensor, got {type(source_weights).__name__}")
         if self.num_sources == 1 and source_domains is None:
-            return one_source(source, source_labels, target, target_labels)
+            return one_source(source, source_labels, target, target_labels, (source_weights, target_weights))
         if source_domains is None:
             raise ValueError(f"num_sources={self.num_sources}: pass a list of source tensors, or source_domains")
         num_classes = self.num_classes if self.scope == "class" else 1
@@ -236,6 +272,7 @@ class ScatterAlignment(nn.Module):
             source_domains,
             target,
             target_labels,
+            (source_weights, target_weights),
             num_classes,
             self.num_sources,
             self.check_values,

@@ -11,23 +11,30 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..functional.checks import check_alignment_input, check_label_range, check_labels
+from ..functional.checks import check_alignment_input, check_label_range, check_labels, check_row_weights
 from ..functional.recomputed import look
+from ..functional.row_weights import RowWeights, row_weights
+
+Weights = tuple[Tensor | None, Tensor | None]
+"""Weights of the source rows and of the target rows, as given."""
 
 
 class DomainPair(NamedTuple):
-    """Features of both domains and the group of each row, in the order of the arguments of `scatter_alignment`."""
+    """Features of both domains, the group of each row, and weights of rows."""
 
     source: Tensor
     source_groups: Tensor
     target: Tensor
     target_groups: Tensor
+    weights: RowWeights | None
 
 
-def one_source(source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor) -> DomainPair:
+def one_source(
+    source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor, weights: Weights
+) -> DomainPair:
     """One source: groups are classes."""
     check_alignment_input(source, source_labels, target, target_labels)
-    return DomainPair(source, source_labels, target, target_labels)
+    return DomainPair(source, source_labels, target, target_labels, row_weights(source, target, *weights))
 
 
 def several_sources(
@@ -36,12 +43,14 @@ def several_sources(
     source_domains: Tensor,
     target: Tensor,
     target_labels: Tensor,
+    weights: Weights,
     num_classes: int,
     num_sources: int,
     check_values: bool,
 ) -> DomainPair:
     """Several sources in one tensor, distinguished by `source_domains`."""
     check_alignment_input(source, source_labels, target, target_labels)
+    given = row_weights(source, target, *weights)
     check_labels(source_domains, source, ("source_domains", "source"))
     if check_values and not torch.compiler.is_compiling():  # a wrong value could look like another group
         look(partial(check_label_range, num_classes=num_classes, name="source_labels"), source_labels)
@@ -53,18 +62,34 @@ def several_sources(
         source_labels.long() * num_sources + source_domains.long(),
         target.repeat(num_sources, 1),
         (target_labels.long() * num_sources + every_source).flatten(),
+        None if given is None else RowWeights(given.source, given.target.repeat(num_sources)),
     )
 
 
-def join(sources: Sequence[Tensor], labels: Sequence[Tensor], num_sources: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Convert lists of sources and labels to one tensor each, plus the domain of each row."""
+class JoinedSources(NamedTuple):
+    """Several sources as one."""
+
+    rows: Tensor
+    labels: Tensor
+    domains: Tensor  # which source each row is from
+    weights: Tensor | None
+
+
+def join(
+    sources: Sequence[Tensor], labels: Sequence[Tensor], weights: Sequence[Tensor] | None, num_sources: int
+) -> JoinedSources:
+    """Convert lists of sources, labels and weights of rows to one tensor each."""
     if len(sources) != num_sources:
         raise ValueError(
             f"source is a list of {len(sources)} tensors, but num_sources={num_sources} was given to ScatterAlignment"
         )
-    if len(labels) != len(sources):
-        raise ValueError(f"source_labels must be a list of {len(sources)} tensors, like source, got {len(labels)}")
+    for lists, name in ((labels, "source_labels"), (weights, "source_weights")):
+        if lists is not None and len(lists) != len(sources):
+            raise ValueError(f"{name} must be a list of {len(sources)} tensors, like source, got {len(lists)}")
     for number, (source, of_source) in enumerate(zip(sources, labels, strict=True)):
         check_alignment_input(source, of_source, sources[0], labels[0], f"source[{number}]", "source[0]")
+        if weights is not None:
+            check_row_weights(weights[number], source, (f"source_weights[{number}]", f"source[{number}]"))
     domains = [torch.full_like(of_source, number) for number, of_source in enumerate(labels)]
-    return torch.cat(list(sources)), torch.cat(list(labels)), torch.cat(domains)
+    joined = None if weights is None else torch.cat(list(weights))
+    return JoinedSources(torch.cat(list(sources)), torch.cat(list(labels)), torch.cat(domains), joined)

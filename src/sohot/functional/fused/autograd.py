@@ -145,7 +145,7 @@ def _forward(
     check_values: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     if check_values:
-        check_rows(source, source_labels, target, target_labels, num_classes)
+        check_rows(source, source_labels, target, target_labels, num_classes=num_classes)
         check_numbers(weights, scale)
     batch = Batch(source, source_labels, target, target_labels)
     with _device_of(source):

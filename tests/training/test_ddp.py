@@ -99,7 +99,10 @@ def close(one: dict, other: dict) -> None:
         )
 
 
-CASES = ("so+zeta", "moments in float64", "m", "means", "s+t", "separate", "s", "t", "few rows", "target weight")
+CASES = (
+    *("so+zeta", "moments in float64", "m", "means", "s+t", "separate", "s", "t", "few rows", "target weight"),
+    *("pool", "pool without a bank", "pool of s"),
+)
 
 
 @pytest.mark.parametrize("name", CASES)

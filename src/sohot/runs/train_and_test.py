@@ -265,12 +265,11 @@ def _inputs(
 ) -> _Inputs:
     """Get the inputs of the images that a method trains on; folds share what passed the trunk."""
     whole, rows = _Used.of(config, data, None), None if fold is None else fold.train
-    test = _test_outputs(config, model, data, store, place, fold)
     if whole.pool is None:
         return _Inputs(
             None if whole.source is None else store.inputs(config, model, "source", whole.source, place),
             None if whole.target is None else store.inputs(config, model, "target", whole.target, place, rows),
-            test,
+            _test_outputs(config, model, data, store, place, fold),
         )
 
     def views(side: str, kind: Kind, rows: Sequence[int] | None = None) -> Inputs | None:
@@ -292,6 +291,7 @@ def _inputs(
         "pool": views("pool", "plain"),
     }
     pool = PoolInputs(of_pool("weak"), of_pool("strong"))
+    test = _test_outputs(config, model, data, store, place, fold)
     return _Inputs(views("source", "weak"), views("target", "weak", rows), test, pool, plain)
 
 

@@ -42,7 +42,7 @@ def make_alignment(
 
 def _scatters(method: Method, scope: str, num_classes: int, settings: FitSettings, with_pool: bool) -> ScatterAlignment:
     """Align scatters, or with σ1 = 0 only the means."""
-    by_rows = {"full_rows": FULL_ROWS, "scatter_rows": SCATTER_ROWS} if with_pool and scope == "class" else {}
+    by_rows = with_pool and scope == "class"
     return ScatterAlignment(
         num_classes,
         method.orders or (2,),
@@ -55,5 +55,6 @@ def _scatters(method: Method, scope: str, num_classes: int, settings: FitSetting
         estimator=settings.estimator,
         feature_scale=settings.feature_scale,
         check_values=False,  # labels are checked once before training, and NaN shows in the loss
-        **by_rows,
+        full_rows=FULL_ROWS if by_rows else 1.0,
+        scatter_rows=SCATTER_ROWS if by_rows else 1.0,
     )

@@ -17,7 +17,7 @@ from .pairs import exact_type
 class RowWeights(NamedTuple):
     """Weights of the rows of both domains, at least 0."""
 
-    source: Tensor  # (n,)
+    source: Tensor  # (n,), or of many fits (fits, n)
     target: Tensor  # (m,)
 
     def present(self, source_labels: Tensor, target_labels: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
@@ -30,13 +30,17 @@ class RowWeights(NamedTuple):
     def within_classes(self, source_labels: Tensor, target_labels: Tensor, num_classes: int) -> "RowWeights":
         """Divide each weight by the largest of its class and domain."""
         return RowWeights(
-            _within_classes(self.source, source_labels, num_classes),
-            _within_classes(self.target, target_labels, num_classes),
+            relative_to_largest(self.source, source_labels, num_classes),
+            relative_to_largest(self.target, target_labels, num_classes),
         )
+
+    def within_domains(self) -> "RowWeights":
+        """Divide each weight by the largest of its domain."""
+        return RowWeights(*(own / positive(own.amax(-1, keepdim=True)) for own in self))
 
     def overall(self) -> "RowWeights":
         """Divide all weights by the largest of both domains."""
-        largest = torch.maximum(self.source.amax(), self.target.amax())
+        largest = torch.maximum(*(own.amax(-1, keepdim=True) for own in self))
         return RowWeights(*(own / positive(largest) for own in self))
 
 
@@ -92,13 +96,14 @@ def class_rows(labels: Tensor, num_classes: int, weights: Tensor | None = None) 
         counts = class_counts(labels, num_classes)
         return ClassRows(counts, counts)
     inside = labels.long().clamp(0, num_classes - 1)
-    own, nothing = _within_classes(weights, inside, num_classes), weights.new_zeros(num_classes)
+    own, nothing = relative_to_largest(weights, inside, num_classes), weights.new_zeros(num_classes)
     total, squares = nothing.index_add(0, inside, own), nothing.index_add(0, inside, own.square())
     counts = torch.zeros_like(nothing, dtype=torch.int64).index_add(0, inside, (weights > 0).long())
     return ClassRows(counts, effective_rows(total, squares))
 
 
-def _within_classes(weights: Tensor, labels: Tensor, num_classes: int) -> Tensor:
+def relative_to_largest(weights: Tensor, labels: Tensor, num_classes: int) -> Tensor:
+    """Divide each weight by the largest of its class: equal weights become exactly 1."""
     inside = labels.long().clamp(0, num_classes - 1)
     largest = weights.new_zeros(num_classes).scatter_reduce(0, inside, weights, "amax")
     return weights / positive(largest).index_select(0, inside)

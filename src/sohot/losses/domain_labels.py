@@ -1,4 +1,4 @@
-"""Masks of rows and pairs of rows by the labels of both domains: for one model, or for many fits at once.
+"""Which rows and pairs of rows count, and how much, by the labels of both domains: for one model, or for many fits.
 
 Shapes start with "…": nothing for one model, (fits,) for many, so each loss is written only once. A loss is made of
 sums over pairs of rows, so that many rows can be summed part by part (`over_pairs`, `over_anchors`).
@@ -6,14 +6,16 @@ sums over pairs of rows, so that many rows can be summed part by part (`over_pai
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..functional.recomputed import recomputed
+from ..functional.row_weights import RowWeights, positive, relative_to_largest
+from .anchors import Anchors
+from .masks import Mask, Once
 
-T = TypeVar("T")
 Sums = tuple[Tensor, ...]
 
 MOST_PAIRS = 2**24
@@ -22,49 +24,20 @@ PAIRS_OF_PART = 2**20
 """Pairs of rows in a part, if there are more; backward computes each part again."""
 
 
-class _Once(Generic[T]):
-    """A `functools.cached_property` without the lock of older Pythons, which torch.compile cannot trace."""
+class LabelWeights(NamedTuple):
+    """Weights of rows (…, n) and (…, m), so that equal weights are exactly 1."""
 
-    def __init__(self, work: Callable[[Any], T]) -> None:
-        self.work, self.__doc__ = work, work.__doc__
+    by_domain: RowWeights  # relative to the largest of each domain, for pairs of a source and a target row
+    overall: RowWeights  # relative to the largest of both, for sums over the rows of both
 
-    def __get__(self, owner: Any, kind: type) -> T:
-        value: T = self.work(owner)
-        owner.__dict__[self.work.__name__] = value
-        return value
+    @classmethod
+    def of(cls, weights: RowWeights) -> "LabelWeights":
+        """Divide the weights by their largest."""
+        return cls(weights.within_domains(), weights.overall())
 
-
-class Mask:
-    """Entries that count, and their sum and mean; 0 with a zero gradient if no entry counts.
-
-    Args:
-        where: True for the entries that count.
-        over: The dimensions to sum over.
-
-    Example:
-        >>> Mask(torch.tensor([True, True, False]), over=(-1,)).mean(torch.tensor([1.0, 2.0, 9.0]))
-        tensor(1.5000)
-    """
-
-    def __init__(self, where: Tensor, over: tuple[int, ...] = (-2, -1)) -> None:
-        self.where, self.left_out, self.over = where, ~where, over
-
-    @_Once
-    def count(self) -> Tensor:
-        """Number of entries that count."""
-        return self.where.sum(self.over)
-
-    def sum(self, values: Tensor) -> Tensor:
-        """Sum the values that count."""
-        return values.masked_fill(self.left_out, 0).sum(self.over)
-
-    def sum_and_count(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Sum the values that count, and count them in the same type."""
-        return self.sum(values), self.count.to(values.dtype)
-
-    def mean(self, values: Tensor) -> Tensor:
-        """Average the values that count."""
-        return self.sum(values) / self.count.clamp(min=1)
+    def to(self, dtype: torch.dtype) -> "LabelWeights":
+        """Convert the weights to a type."""
+        return LabelWeights(*(RowWeights(*(own.to(dtype) for own in pair)) for pair in self))
 
 
 class DomainLabels:
@@ -75,6 +48,7 @@ class DomainLabels:
         target: Classes of the target rows, (m,).
         num_classes: Number of classes C.
         taken: Which source and target rows exist, (…, n) and (…, m); None for all.
+        weights: Weights of the rows, in the type of the features; rows of weight 0 do not exist. None for equal ones.
 
     Example:
         >>> labels = DomainLabels(torch.tensor([0, 1]), torch.tensor([1]), num_classes=2)
@@ -85,31 +59,50 @@ class DomainLabels:
     """
 
     def __init__(
-        self, source: Tensor, target: Tensor, num_classes: int, taken: tuple[Tensor, Tensor] | None = None
+        self,
+        source: Tensor,
+        target: Tensor,
+        num_classes: int,
+        taken: tuple[Tensor, Tensor] | None = None,
+        weights: LabelWeights | None = None,
     ) -> None:
-        self.source, self.target, self.num_classes, self.taken = source, target, num_classes, taken
+        self.source, self.target, self.num_classes, self.weights = source, target, num_classes, weights
+        if weights is not None:
+            present = weights.by_domain.source > 0, weights.by_domain.target > 0
+            taken = present if taken is None else (taken[0] & present[0], taken[1] & present[1])
+        self.taken = taken
 
-    @_Once
+    @Once
     def same(self) -> Mask:
         """Pairs of a source row and a target row of one class: (…, n, m)."""
-        return Mask(self._of_pairs(self.source.unsqueeze(1) == self.target))
+        return Mask(self._of_pairs(self.source.unsqueeze(1) == self.target), weights=self._pair_weights)
 
-    @_Once
+    @Once
     def other(self) -> Mask:
         """Pairs of a source row and a target row of two classes: (…, n, m)."""
-        return Mask(self._of_pairs(self.source.unsqueeze(1) != self.target))
+        return Mask(self._of_pairs(self.source.unsqueeze(1) != self.target), weights=self._pair_weights)
 
-    @_Once
+    @Once
     def between(self) -> Mask:
         """Target rows that have source rows both of their own class and of another: (…, 1, m)."""
-        return Mask(self.same.where.any(-2, keepdim=True) & self.other.where.any(-2, keepdim=True))
+        where = self.same.where.any(-2, keepdim=True) & self.other.where.any(-2, keepdim=True)
+        return Mask(where, weights=None if self.weights is None else self.weights.by_domain.target.unsqueeze(-2))
 
-    @_Once
-    def anchors(self) -> "Anchors":
+    @Once
+    def anchors(self) -> Anchors:
         """Each row of both domains, and the rows it is compared with."""
         labels = torch.cat([self.source, self.target])
         place = torch.arange(len(labels), device=labels.device)
-        return Anchors(labels, labels, place, None if self.taken is None else torch.cat(self.taken, -1))
+        taken = None if self.taken is None else torch.cat(self.taken, -1)
+        weights = None if self.weights is None else torch.cat(self.weights.overall, -1)
+        return Anchors(labels, labels, place, taken, weights)
+
+    @Once
+    def _pair_weights(self) -> Tensor | None:
+        """Weights of pairs, products of those of rows: (…, n, m)."""
+        if self.weights is None:
+            return None
+        return self.weights.by_domain.source.unsqueeze(-1) * self.weights.by_domain.target.unsqueeze(-2)
 
     def _of_pairs(self, pairs: Tensor) -> Tensor:
         if self.taken is None:
@@ -138,13 +131,16 @@ class DomainLabels:
             return sums(self.squared_distances(source, target), self)
         centre = self.target_mean(target.detach())
         x, y = source - centre, target - centre
-        taken = () if self.taken is None else (self.taken[0],)
-        of_target = () if self.taken is None else (torch.split(self.taken[1], at_once, -1),)
-        parts = zip(torch.split(y, at_once, -2), torch.split(self.target, at_once), *of_target, strict=True)
+        more = [pair for pair in (self.taken, self.weights and self.weights.by_domain) if pair is not None]
+        of_source, of_target = [self.source, *(pair[0] for pair in more)], [self.target, *(pair[1] for pair in more)]
+        parts = zip(*(torch.split(t, at_once, -1) for t in of_target), strict=True)
         of_part = partial(_sums_of_pairs, sums, self.num_classes)
-        return _total(recomputed(of_part, (x, part[0]), (self.source, part[1], *taken, *part[2:])) for part in parts)
+        return _total(
+            recomputed(of_part, (x, rows), (*of_source, *part))
+            for rows, part in zip(torch.split(y, at_once, -2), parts, strict=True)
+        )
 
-    def over_anchors(self, sums: Callable[[Tensor, Tensor, "Anchors"], Sums], rows: Tensor) -> Sums:
+    def over_anchors(self, sums: Callable[[Tensor, Tensor, Anchors], Sums], rows: Tensor) -> Sums:
         """Add up sums over all pairs of rows of both domains.
 
         Args:
@@ -154,18 +150,18 @@ class DomainLabels:
         at_once, every = _rows_at_once(rows, rows.shape[-2]), self.anchors
         if at_once is None:
             return sums(rows, rows, every)
-        taken = () if every.taken is None else (every.taken,)
+        more = [t for t in (every.taken, every.weights) if t is not None]
         places = torch.split(every.place, at_once)
         parts = zip(torch.split(rows, at_once, -2), torch.split(every.own, at_once), places, strict=True)
         of_part = partial(_sums_of_anchors, sums)
-        return _total(recomputed(of_part, (x, rows), (own, every.labels, at, *taken)) for x, own, at in parts)
+        return _total(recomputed(of_part, (x, rows), (own, every.labels, at, *more)) for x, own, at in parts)
 
     def target_mean(self, target: Tensor) -> Tensor:
         """Average the target rows: (…, 1, d)."""
         return target.mean(-2, keepdim=True)
 
     def class_variances(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Average the squared distance of the rows of each class and domain from their mean.
+        """Average the squared distance of the rows of each class and domain from their mean, both by weight.
 
         Returns:
             The variances summed over the features (…, groups), and the number of rows of each group (…, groups).
@@ -177,11 +173,20 @@ class DomainLabels:
         """
         x = torch.cat([source, target])
         groups, number = torch.cat([self.source.long(), self.target.long() + self.num_classes]), 2 * self.num_classes
-        counts = x.new_zeros(number).index_add(0, groups, x.new_ones(len(groups)))
-        sums = x.new_zeros(number, x.shape[1]).index_add(0, groups, x)
-        means = sums / counts.clamp(min=1).unsqueeze(1)
-        squares = (x - means[groups]).square().sum(1)
-        return x.new_zeros(number).index_add(0, groups, squares) / counts.clamp(min=1), counts
+        if self.weights is None:
+            counts = totals = x.new_zeros(number).index_add(0, groups, x.new_ones(len(groups)))
+            sums = x.new_zeros(number, x.shape[1]).index_add(0, groups, x)
+            means = sums / positive(totals).unsqueeze(1)
+            squares = (x - means[groups]).square().sum(1)
+        else:
+            weights = torch.cat(self.weights.overall)
+            counts = x.new_zeros(number).index_add(0, groups, (weights > 0).to(x.dtype))
+            weights = relative_to_largest(weights, groups, number)
+            totals = x.new_zeros(number).index_add(0, groups, weights)
+            sums = x.new_zeros(number, x.shape[1]).index_add(0, groups, x * weights.unsqueeze(1))
+            means = sums / positive(totals).unsqueeze(1)
+            squares = (x - means[groups]).square().sum(1) * weights
+        return x.new_zeros(number).index_add(0, groups, squares) / positive(totals), counts
 
     def spread(self, source: Tensor, target: Tensor) -> Tensor:
         """Return the root mean squared distance of a row from its mean, over groups of two rows or more: (…).
@@ -189,45 +194,12 @@ class DomainLabels:
         0 if no group has two rows.
         """
         variances, counts = self.class_variances(source, target)
-        rows = torch.where(counts > 1, counts, 0.0)
-        return ((variances * rows).sum() / rows.sum().clamp(min=1)).sqrt()
-
-
-class Anchors:
-    """Some rows of both domains, and the rows each of them is compared with.
-
-    Args:
-        own: Classes of the anchors, (k,).
-        labels: Classes of all rows, (n + m,).
-        place: Which of all rows the anchors are, (k,).
-        taken: Which of all rows exist, (…, n + m); None for all.
-
-    Example:
-        >>> DomainLabels(torch.tensor([0, 1]), torch.tensor([1]), num_classes=2).anchors.partners.where
-        tensor([[False, False, False],
-                [False, False,  True],
-                [False,  True, False]])
-    """
-
-    def __init__(self, own: Tensor, labels: Tensor, place: Tensor, taken: Tensor | None = None) -> None:
-        self.own, self.labels, self.place, self.taken = own, labels, place, taken
-
-    @_Once
-    def partners(self) -> Mask:
-        """For each anchor, the other rows of its class: (…, k, n + m), summed for each anchor."""
-        alike = (self.own.unsqueeze(1) == self.labels) & ~self._itself
-        if self.taken is not None:
-            alike = alike & self.taken[..., self.place].unsqueeze(-1) & self.taken.unsqueeze(-2)
-        return Mask(alike, over=(-1,))
-
-    @_Once
-    def unseen(self) -> Tensor:
-        """For each anchor, what it cannot be compared with: itself, and slots without a row."""
-        return self._itself if self.taken is None else self._itself | ~self.taken.unsqueeze(-2)
-
-    @property
-    def _itself(self) -> Tensor:
-        return self.place.unsqueeze(1) == torch.arange(len(self.labels), device=self.labels.device)
+        totals = counts
+        if self.weights is not None:
+            groups = torch.cat([self.source.long(), self.target.long() + self.num_classes])
+            totals = torch.zeros_like(counts).index_add(0, groups, torch.cat(self.weights.overall))
+        rows = torch.where(counts > 1, totals, 0.0)
+        return ((variances * rows).sum() / positive(rows.sum())).sqrt()
 
 
 def _rows_at_once(rows: Tensor, others: int) -> int | None:
@@ -254,12 +226,16 @@ def _sums_of_pairs(
     num_classes: int,
     x: Tensor,
     y: Tensor,
-    source: Tensor,
-    target: Tensor,
-    *taken: Tensor,
+    *of_rows: Tensor,
 ) -> Sums:
-    both = (taken[0], taken[1]) if taken else None
-    return sums(_squared_distances(x, y), DomainLabels(source, target, num_classes, both))
+    """Take labels and, where there are any, which rows exist and their weights: first of all source rows, then of y."""
+    half = len(of_rows) // 2
+    (source, *of_source), (target, *of_target) = of_rows[:half], of_rows[half:]
+    more = list(zip(of_source, of_target, strict=True))
+    taken = more[0] if more else None
+    weights = RowWeights(*more[1]) if len(more) > 1 else None
+    both = None if weights is None else LabelWeights(weights, weights)
+    return sums(_squared_distances(x, y), DomainLabels(source, target, num_classes, taken, both))
 
 
 def _sums_of_anchors(
@@ -269,6 +245,6 @@ def _sums_of_anchors(
     own: Tensor,
     labels: Tensor,
     place: Tensor,
-    *taken: Tensor,
+    *more: Tensor,
 ) -> Sums:
-    return sums(x, rows, Anchors(own, labels, place, *taken))
+    return sums(x, rows, Anchors(own, labels, place, *more))

@@ -88,6 +88,11 @@ class ClassRows(NamedTuple):
 def class_rows(labels: Tensor, num_classes: int, weights: Tensor | None = None) -> ClassRows:
     """Count the rows of each class.
 
+    Args:
+        labels: Classes of the rows, (n,).
+        num_classes: Number of classes C.
+        weights: Weights of the rows, (…, n); None for equal weights.
+
     Example:
         >>> class_rows(torch.tensor([0, 0, 1]), 2, torch.tensor([1.0, 3.0, 0.0]))
         ClassRows(counts=tensor([2, 0]), effective=tensor([1.6000, 0.0000]))
@@ -96,14 +101,18 @@ def class_rows(labels: Tensor, num_classes: int, weights: Tensor | None = None) 
         counts = class_counts(labels, num_classes)
         return ClassRows(counts, counts)
     inside = labels.long().clamp(0, num_classes - 1)
-    own, nothing = relative_to_largest(weights, inside, num_classes), weights.new_zeros(num_classes)
-    total, squares = nothing.index_add(0, inside, own), nothing.index_add(0, inside, own.square())
-    counts = torch.zeros_like(nothing, dtype=torch.int64).index_add(0, inside, (weights > 0).long())
+    own, nothing = relative_to_largest(weights, inside, num_classes), _nothing(weights, num_classes)
+    total, squares = nothing.index_add(-1, inside, own), nothing.index_add(-1, inside, own.square())
+    counts = nothing.long().index_add(-1, inside, (weights > 0).long())
     return ClassRows(counts, effective_rows(total, squares))
 
 
 def relative_to_largest(weights: Tensor, labels: Tensor, num_classes: int) -> Tensor:
-    """Divide each weight by the largest of its class: equal weights become exactly 1."""
+    """Divide each weight (…, n) by the largest of its class: equal weights become exactly 1."""
     inside = labels.long().clamp(0, num_classes - 1)
-    largest = weights.new_zeros(num_classes).scatter_reduce(0, inside, weights, "amax")
-    return weights / positive(largest).index_select(0, inside)
+    largest = _nothing(weights, num_classes).scatter_reduce(-1, inside.expand_as(weights), weights, "amax")
+    return weights / positive(largest).index_select(-1, inside)
+
+
+def _nothing(weights: Tensor, num_classes: int) -> Tensor:
+    return weights.new_zeros(*weights.shape[:-1], num_classes)

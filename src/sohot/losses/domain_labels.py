@@ -35,9 +35,9 @@ class LabelWeights(NamedTuple):
         """Divide the weights by their largest."""
         return cls(weights.within_domains(), weights.overall())
 
-    def to(self, dtype: torch.dtype) -> "LabelWeights":
-        """Convert the weights to a type."""
-        return LabelWeights(*(RowWeights(*(own.to(dtype) for own in pair)) for pair in self))
+    def to(self, like: Tensor) -> "LabelWeights":
+        """Convert the weights to the type and device of a tensor."""
+        return LabelWeights(*(RowWeights(*(own.to(like) for own in pair)) for pair in self))
 
 
 class DomainLabels:

@@ -109,10 +109,11 @@ class DomainLoss(nn.Module, ABC):
             check = partial(check_rows, num_classes=self.num_classes)
             look(check, source, source_labels, target, target_labels, *(given or ()))
         compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
-        weights = None if given is None else LabelWeights.of(given).to(compute)
+        source, target = source.to(compute), target.to(compute)
+        weights = None if given is None else LabelWeights.of(given).to(source)
         labels = DomainLabels(source_labels, target_labels, self.num_classes, weights=weights)
         with torch.autocast(source.device.type, enabled=False):
-            loss = self.weight * self.compute(*self._scaled(source.to(compute), target.to(compute), labels), labels)
+            loss = self.weight * self.compute(*self._scaled(source, target, labels), labels)
         return (loss, {}) if return_parts else loss
 
     def _scaled(self, source: Tensor, target: Tensor, labels: DomainLabels) -> tuple[Tensor, Tensor]:

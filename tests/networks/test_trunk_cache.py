@@ -51,6 +51,14 @@ def test_training_never_writes_to_the_cache(name, place):
     assert torch.equal(cached, before)
 
 
+def test_views_of_an_image_stay_together(place):
+    trunk, views, told = nn.Conv2d(3, 2, 3), IMAGES[:4, :, :6, :6].reshape(2, 2, 3, 6, 6), []
+    cached = cache_trunk(trunk, views.split(1), 2, file=place, views=2, progress=lambda *done: told.append(done))
+    torch.testing.assert_close(cached, trunk(views.flatten(0, 1)).view(2, 2, 2, 4, 4))
+    assert told == [(1, 2), (2, 2)]
+    assert not cached.requires_grad
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 def test_any_precision_and_shape_come_back(tmp_path, dtype):
     rows = torch.randn(5, 2, 3, 1).to(dtype)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from PIL import Image
+from PIL import Image, ImageStat
 from torch import Tensor
 
 from .crops import (
@@ -196,7 +196,7 @@ def to_view_batch(
 
 
 def _recolour(image: Image.Image, change: Change) -> Image.Image:
-    means = np.asarray(image).reshape(-1, len(change.colours)).mean(0)
+    means = np.array(ImageStat.Stat(image).mean)  # from its histogram: several times as fast as the mean of an array
     colours, added = change.contrast * change.colours, float(change.weights @ means)
     if len(colours) == 1:
         return image.point([min(max(math.floor(colours[0, 0] * level + added + 0.5), 0), 255) for level in range(256)])

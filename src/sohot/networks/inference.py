@@ -62,8 +62,13 @@ def run_views(network: nn.Module, batches: Iterable[Tensor], views: int, device:
     """
     if views == 1:
         return run_batches(network, batches, device)
+    return (rows.mean(1) for rows in run_each_view(network, batches, views, device))
+
+
+def run_each_view(network: nn.Module, batches: Iterable[Tensor], views: int, device: torch.device) -> Iterator[Tensor]:
+    """Pass batches of shape (images, views, …) through a network; yield its outputs: (images, views, …), on the CPU."""
     outputs = run_batches(network, (batch.flatten(0, 1) for batch in batches), device)
-    return (rows.view(-1, views, *rows.shape[1:]).mean(1) for rows in outputs)
+    return (rows.view(-1, views, *rows.shape[1:]) for rows in outputs)
 
 
 def _jobs(

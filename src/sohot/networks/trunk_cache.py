@@ -7,6 +7,7 @@ safetensors file: a short header and the raw numbers, so that it is written in b
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from .._files import replacing
 from .._reading import require_regular
 from ..data.input_spec import InputSpec
+from .inference import run_each_view
 
 TENSOR = "trunk"
 _DTYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.float64: "F64"}
@@ -31,18 +33,20 @@ def cache_trunk(
     device: torch.device | str | None = None,
     key: str | None = None,
     progress: Callable[[int, int], None] | None = None,
+    views: int | None = None,
 ) -> Tensor:
     """Run a trunk over all images once and keep its outputs.
 
     Args:
         trunk: The frozen part of a network; it is run in evaluation mode and without gradients.
-        batches: Batches of images, in the order of the rows; with a second dimension for several views of each.
+        batches: Batches of images, in the order of the rows; with a second dimension for `views`.
         rows: Number of images over all batches.
         file: Where to keep the outputs; None for memory. The file appears only when it is complete.
         device: Where to run the trunk (it is moved there); the outputs go to the CPU. None: where the trunk is.
         key: What the outputs depend on (`trunk_key`). If the file already exists and was made with the same key, it
             is used as it is and `batches` is not read. None: always compute.
         progress: Called with the number of images that have passed the trunk, and the total.
+        views: Views of each image, if there are several; layers are then fused on a CPU, which is faster.
 
     Returns:
         The outputs, one row per image, with a second dimension for views. A memory-mapped result can be indexed like
@@ -58,7 +62,10 @@ def cache_trunk(
         raise ValueError(f"rows must be an integer of at least 1, got {rows!r}")
     if file is not None and key is not None and (found := open_cache(file, rows, key)) is not None:
         return found
-    outputs = _run(trunk, batches, device, rows, progress)
+    device = next((one.device for one in trunk.parameters()), torch.device("cpu")) if device is None else device
+    trunk.to(device).eval()
+    run = _run if views is None else partial(run_each_view, views=views)
+    outputs = _told(run(trunk, batches, device=torch.device(device)), rows, progress)
     return _in_memory(outputs, rows) if file is None else _in_file(outputs, rows, Path(file), key)
 
 
@@ -109,32 +116,20 @@ def open_cache(file: Path, rows: int, key: str) -> Tensor | None:
     return found if found.shape[0] == rows else None
 
 
-def _run(
-    trunk: nn.Module,
-    batches: Iterable[Tensor],
-    device: torch.device | str | None,
-    rows: int,
-    progress: Callable[[int, int], None] | None,
-) -> Iterator[Tensor]:
-    if device is None:
-        device = next((parameter.device for parameter in trunk.parameters()), torch.device("cpu"))
-    trunk.to(device).eval()
-    done = 0
+def _run(trunk: nn.Module, batches: Iterable[Tensor], device: torch.device) -> Iterator[Tensor]:
     for images in batches:
         # A generator body runs in the caller's grad mode, so the mode is set again around each batch.
         with torch.no_grad():
-            yield _pass(trunk, images.to(device)).cpu().contiguous()
-        done += len(images)
+            yield trunk(images.to(device)).cpu().contiguous()
+
+
+def _told(outputs: Iterable[Tensor], rows: int, progress: Callable[[int, int], None] | None) -> Iterator[Tensor]:
+    done = 0
+    for batch in outputs:
+        yield batch
+        done += len(batch)
         if progress is not None:
             progress(done, rows)
-
-
-def _pass(trunk: nn.Module, images: Tensor) -> Tensor:
-    if images.dim() < 5:
-        outputs: Tensor = trunk(images)
-        return outputs
-    outputs = _pass(trunk, images.flatten(0, 1))
-    return outputs.reshape(*images.shape[:2], *outputs.shape[1:])
 
 
 def _in_memory(outputs: Iterator[Tensor], rows: int) -> Tensor:

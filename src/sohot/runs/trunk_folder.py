@@ -160,7 +160,8 @@ class TrunkFolder:
             file = refuse_link(self.folder) / f"{key[:24]}.safetensors"
             batches = trunk_batches(chunk, self.spec, self.views, workers)
             told = None if progress is None else partial(_tell, progress, start, len(rows))
-            cache_trunk(self.trunk, batches, len(chunk), file=file, device=device, key=key, progress=told)
+            views = None if self.views is None else len(self.views)
+            cache_trunk(self.trunk, batches, len(chunk), file=file, device=device, key=key, progress=told, views=views)
             write_json(file.with_suffix(".json"), {"key": key, "images": names})
         self.refresh()
 

@@ -81,7 +81,10 @@ def trunk_outputs(
         stage = f"passing {what} through the frozen layers" if len(trunk) else f"reading {what}"
         told = None if progress is None else partial(progress, stage)
         batches = trunk_batches(images, spec, views, config.read_threads)
-        outputs = cache_trunk(trunk, batches, len(images), file=file, device=device, key=key, progress=told)
+        count = None if views is None else len(views)
+        outputs = cache_trunk(
+            trunk, batches, len(images), file=file, device=device, key=key, progress=told, views=count
+        )
     return TensorInputs(outputs.to(device) if place == "device" else outputs)
 
 

@@ -177,3 +177,10 @@ def test_an_image_that_cannot_be_read_is_named(images, tmp_path, place):
 def test_a_number_of_views_out_of_range_is_named(tmp_path, wrong):
     with pytest.raises(ValueError, match=r"--pool-views must be .*at (least 1|most 64), got"):
         config(tmp_path, pool_views=wrong)
+
+
+def test_a_misspelt_strength_is_answered_with_the_nearest(images, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"strength must be one of 'plain', 'weak', 'strong', got 'weik'; did you mean"
+    ):
+        Trial(tmp_path).views(images, "weik")

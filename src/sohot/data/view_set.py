@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from torch import Tensor
@@ -19,6 +19,7 @@ from .readers import read_item
 
 Kind = Literal["plain", "weak", "strong"]
 """Kinds of views: the plain centre, which tests use, those that are cropped and mirrored, and strongly changed ones."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def fitting_views(config: RunConfig, model: TwoStreams, domain: str, rows: int, 
     else:
         room = _free_memory() / 2
     size = rows * len(ViewSet(0, 1)) * output_bytes(model.trunk(domain), model.inputs[domain])
-    return max(min(config.pool_views, int(room // size)), 1)
+    return max(min(config.pool_views, int(room // max(size, 1))), 1)
 
 
 def _wait_for(file: Path, rows: int, key: str) -> Tensor:

@@ -16,7 +16,8 @@ from ..data.image_batches import ImageInputs
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
 from ..data.random_views import STRONG
-from ..data.view_set import Kind, ViewSet
+from ..data.view_set import KINDS, Kind, ViewSet
+from ..functional.plain_checks import check_choice
 from ..networks.two_streams import TwoStreams
 from ..training.inputs import Inputs, TensorInputs
 from ..training.ranks import Ranks
@@ -121,6 +122,7 @@ class TrunkStore:
             strength: "weak", "strong", or "plain" for the view that tests use.
             rows: Rows of the list; None for all.
         """
+        check_choice(strength, KINDS, "strength")
         if place == OFF or len(model.trunk(domain)) == 0:
             return self._image_views(config, model.inputs[domain], images, strength, rows)
         key = (*_network(config), config.pool_views, domain, images)

@@ -42,7 +42,7 @@ class ViewInputs:
     def batch(self, rows: Tensor, drawn: Tensor | None = None) -> Tensor:
         """Return one view of each of these rows, chosen by the numbers drawn for them, or by new ones."""
         drawn = self.draw(len(rows)) if drawn is None else drawn
-        chosen = (drawn * len(self.views)).long().clamp(max=len(self.views) - 1) + self.views.start
+        chosen = (drawn.cpu() * len(self.views)).long().clamp(max=len(self.views) - 1) + self.views.start
         return gather(self.tensors, torch.cat([self.places[rows.cpu()], chosen[:, None]], 1))
 
     def fingerprint(self) -> str:

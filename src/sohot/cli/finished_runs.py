@@ -12,10 +12,11 @@ from .._device import choose_device
 from .._outputs import STDOUT, is_stream, write_output
 from ..data.folders import LeftOut
 from ..data.names import printable
-from ..runs.description import is_head
+from ..runs.description import accuracy_name, is_head
 from ..runs.loaded_run import LoadedModel, export_run, images_for, open_model
 from ..runs.predictions import UNKNOWN, Prediction, classify, find_images, predictions_csv, refuse, require_writable
 from ..runs.run_outputs import logits_of
+from ..runs.run_pool import protocol_on
 from ..selection.answers import Answers
 from ..selection.calibration import Effect
 from ..selection.held_out import HeldOut
@@ -65,6 +66,7 @@ def evaluate_run(
     limit = limit_of(folder, run.calibration, unknown_below, refuse_wrong, run.folded_temperature)
     with bar(quiet) as progress:
         tested, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
+        protocol = protocol_on(folder, tested, notes)
         if not quiet:
             say(f"{len(tested)} images from {tested.root}")
         for note in notes:
@@ -78,13 +80,14 @@ def evaluate_run(
     if json:
         out = [path.as_json() for path in left_out]
         unknown = {} if refused is None else {"unknown": refusal_as_json(refused)}
-        result = {"run": str(folder), "step": run.step, "accuracy": accuracy, **unknown}
+        result = {"run": str(folder), "step": run.step, "protocol": protocol, "accuracy": accuracy, **unknown}
         print_json({**result, "left_out": out, "notes": notes})
         return
-    print_accuracy(accuracy)
+    name = accuracy_name(protocol)
+    print_accuracy(accuracy, name)
     low, high = accuracy["interval95"]
     print_text(
-        f"accuracy {percent(accuracy['micro'])} % ({percent(low)} to {percent(high)}) on {accuracy['rows']} images"
+        f"{name} {percent(accuracy['micro'])} % ({percent(low)} to {percent(high)}) on {accuracy['rows']} images"
     )
     if refused is not None:
         print_text(refusal_in_words(refused))

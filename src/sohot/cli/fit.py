@@ -13,7 +13,7 @@ from ..methods.registry import method as find_method
 from ..methods.registry import method_that_looks_at
 from ..runs.auto import AUTO, choice_in_words, read_asked
 from ..runs.config import RunConfig
-from ..runs.description import CONFIG, DESCRIPTION, head_in_words, read_config
+from ..runs.description import CONFIG, DESCRIPTION, POOL_LABELS, accuracy_name, head_in_words, read_config
 from ..runs.trust import refuse_code
 from ..training.errors import Interrupted
 from .options import option_parameters, with_parameters
@@ -29,6 +29,9 @@ By default the class means of both domains are pulled together meanwhile (--meth
 
 Target labels, held out in turn, tell whether layers helped; else the classifier on frozen features stays (--keep).
 
+Target images without labels can help: give their folder (--unlabelled DIR), or those that --shots leaves over
+(--unlabelled rest). The run labels each in pool.csv. An accuracy on such images is called transductive.
+
 A TOML file (--config) can set any option; the command line wins. The resolved options are stored with the run.
 
 For example:
@@ -38,6 +41,8 @@ For example:
     sohot fit --source photos --target sketches --shots 3 --method auto --out runs/chosen
 
     sohot fit --source photos --target sketches --shots 3 --trains head --out runs/quick
+
+    sohot fit --source photos --target sketches --unlabelled more_sketches --out runs/pool
 
     sohot predict runs/first new_sketches --out labels.csv
 """
@@ -64,13 +69,16 @@ def fit_command(config: Path | None, given: dict[str, Any], trust: bool = False)
     if report["accuracy"] is None:
         say("there are no test images, so there is no accuracy")
     else:
-        print_accuracy(report["accuracy"])
+        print_accuracy(report["accuracy"], accuracy_name(report["protocol"]))
     if report["selection"] is not None:
         print_text(choice_in_words(report["selection"]))
     accuracy = report["accuracy"]
-    result = "" if accuracy is None else f", accuracy {percent(accuracy['micro'])} %"
+    result = "" if accuracy is None else f", {accuracy_name(report['protocol'])} {percent(accuracy['micro'])} %"
     if report["head"] is not None:
-        print_text(f"the classifier on frozen features gets {head_in_words(report['head'])} right")
+        right = head_in_words(report["head"], report["protocol"])
+        print_text(f"the classifier on frozen features gets {right} right")
+    if pool := report["data"]["pool"]:
+        print_text(f"labels of {pool['images']} unlabelled images: {Path(report['run']) / POOL_LABELS}")
     steps = f"{report['steps']} steps" if report["steps"] else "a classifier on frozen features"
     print_text(f"{report['method']}: {steps} in {report['seconds']:.0f} s{result}, run in {report['run']}")
 

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from ..runs.auto import choice_in_words
 from ..runs.calibration_file import read_calibration
-from ..runs.description import describe_run, head_in_words, is_head, values_of
+from ..runs.description import accuracy_name, describe_run, head_in_words, is_head, values_of
 from ..selection.calibration import Calibration
 from .console import Console
 from .output import percent, print_json
@@ -50,20 +50,24 @@ def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
             of_run = "images" in content  # a head knows rows of features, and not where they are from
             held = f"{content['images']} images from {content['folder']}" if of_run else f"{content['rows']} rows"
             lines.append((part, held))
+    if pool := data.get("pool"):
+        lines.append(("pool", f"{pool['images']} images without labels from {pool['folder']}"))
     classes = described["classes"]
     lines.append((f"{len(classes)} classes", ", ".join(classes)))
+    protocol = described.get("protocol")
     if accuracy := described["accuracy"]:
         low, high = accuracy["interval95"]
         lines.append(
             (
-                "accuracy",
+                accuracy_name(protocol),
                 f"{percent(accuracy['micro'])} % of {accuracy['rows']} images ({percent(low)} to {percent(high)}), "
                 f"mean of classes {percent(accuracy['macro'])} %",
             )
         )
     lines.append(("probabilities", _calibrated(described["calibration"])))
     if described.get("head"):
-        lines.append(("frozen features", f"{head_in_words(described['head'])} right with a classifier on these alone"))
+        right = head_in_words(described["head"], protocol)
+        lines.append(("frozen features", f"{right} right with a classifier on these alone"))
     lines += [("network", _pairs(described["network"])), ("settings", _pairs(described["settings"]))]
     if described["versions"] is not None:
         lines.append(("versions", _pairs(described["versions"])))

@@ -62,6 +62,8 @@ def _found(data: RunData) -> Iterator[str]:
             least, most = min(images.counts()), max(images.counts())
             each = f"{least}" if least == most else f"{least} to {most}"
             yield f"{name}: {len(images)} images, {each} per class, from {images.origin}"
+    if data.pool is not None:
+        yield f"pool: {len(data.pool)} images without labels, from {data.pool.origin}"
 
 
 class TerminalGridWatcher(GridWatcher):

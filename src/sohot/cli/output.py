@@ -142,11 +142,11 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f}"
 
 
-def print_accuracy(accuracy: dict[str, Any]) -> None:
-    """Print accuracies: each class, then the total, and where the most mistakes are."""
+def print_accuracy(accuracy: dict[str, Any], name: str = "accuracy") -> None:
+    """Print accuracies, under the name that the protocol gives them: each class, the total, the most mistakes."""
     from ..training.evaluation import Evaluation  # it imports torch, which help and errors do without
 
-    table = Table(title="Accuracy on the target with its 95 % interval, per cent")
+    table = Table(title=f"{name.capitalize()} on the target with its 95 % interval, per cent")
     for name in ("class", "images", "accuracy", "interval", "precision", "F1"):
         table.add_column(name, justify="left" if name == "class" else "right")
     for place, (name, share) in enumerate(accuracy["per_class"].items()):

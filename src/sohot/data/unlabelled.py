@@ -1,6 +1,5 @@
 """Images without labels: all that lie below a folder, and their halves, drawn without a look at any label."""
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from .contents import content_keys
 from .folders import FolderScan, LeftOut, Walk, unreadable
 from .labelled import LabelledImages
 from .names import printable
+from .protocols.drawing import Pictures, seed_of
 
 
 def scan_unlabelled(
@@ -30,7 +30,8 @@ def scan_unlabelled(
     walked = Walk(folder)
     files = tuple(_below(walked, folder))
     if not files:
-        raise ValueError(walked.reasons.get(folder) or f"{printable(folder)} holds no images")
+        closed = walked.reasons.get(folder)
+        raise ValueError(f"{printable(folder)} holds no images" if closed is None else f"{printable(folder)}: {closed}")
     images = LabelledImages(files, (0,) * len(files), ("",), folder).without_labels()
     if not check:
         return FolderScan(images, walked.left_out)
@@ -42,55 +43,32 @@ def scan_unlabelled(
 
 
 def _below(walked: Walk, folder: Path) -> Iterator[Path]:
-    """List the images of a folder, then those of the folders in it; links are followed, but never in a circle."""
-    if walked.enter(folder):
-        folders, files = walked.entries(folder)
-        yield from files
-        for inner in folders:
-            yield from _below(walked, inner)
+    """List the images of a folder, then those of the folders in it; links are followed, but neither up nor back."""
+    for outer in folder.resolve().parents:
+        walked.enter(outer)
+    pending = [folder]
+    while pending:
+        if walked.enter(inner := pending.pop()):
+            folders, files = walked.entries(inner)
+            yield from files
+            pending += reversed(folders)
 
 
 def halve(images: LabelledImages, seed: int) -> tuple[LabelledImages, LabelledImages]:
-    """Divide images into two halves at random; copies of one image, and images of one group, stay together.
+    """Divide images at random into two halves; copies of one image, and images of one group, stay together.
 
-    The order is that of a hash of the seed and the name, so the halves depend neither on labels nor on the machine.
+    The halves depend on the seed and the names alone: neither on labels nor on the machine.
 
     Args:
         images: The images; their labels are not read.
         seed: Any integer; another seed gives other halves.
 
     Returns:
-        Both halves, in the order of `images`; the first has as many images as the second, or a few more.
-
-    Example:
-        >>> first, second = halve(LabelledImages([], [], ["mug"]), seed=0)
-        >>> len(first), len(second)
-        (0, 0)
+        Both halves, in the order of `images`; without copies, the first has at most one more.
     """
-    drawn = sorted(_bound_together(images), key=lambda rows: _draw(images, rows[0], seed))
-    first: set[int] = set()
-    for rows in drawn:
-        if 2 * len(first) >= len(images):
-            break
-        first.update(rows)
-    everyone = range(len(images))
-    return images.subset([row for row in everyone if row in first]), images.subset(
-        [row for row in everyone if row not in first]
-    )
-
-
-def _bound_together(images: LabelledImages) -> list[list[int]]:
-    """List the rows that must not be separated, each row in one list."""
-    lists = {row: [row] for row in range(len(images))}
-    for column in (content_keys([images])[0], images.groups):
-        first: dict[str, int] = {}
-        for row, sign in enumerate(column):
-            mate = first.setdefault(sign, row) if sign else row
-            if lists[mate] is not lists[row]:
-                lists[mate].extend(lists[row])
-                lists.update(dict.fromkeys(lists[row], lists[mate]))
-    return [rows for row, rows in lists.items() if rows[0] == row]
-
-
-def _draw(images: LabelledImages, row: int, seed: int) -> bytes:
-    return hashlib.sha256(f"{seed}\0{images.name(row)}".encode()).digest()
+    halves: tuple[list[int], list[int]] = ([], [])
+    clusters = Pictures(images, content_keys([images])[0]).clusters()
+    for cluster in sorted(clusters, key=lambda rows: seed_of(seed, min(map(images.name, rows)))):
+        min(halves, key=len).extend(cluster)
+    first, second = (images.subset(sorted(rows)) for rows in halves)
+    return first, second

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._files import parse_toml
 from .._reading import read_json, read_text
+from ..methods.choices import SUPERVISED, TRANSDUCTIVE
 from ..methods.options import flag
 from ..training.run_files import checkpoint_folders, read_description
 from .auto import SELECTION
@@ -28,6 +29,9 @@ DESCRIPTION = "run.json"
 REPORT = "report.json"
 """Results of the finished run."""
 
+
+POOL_LABELS = "pool.csv"
+"""What the finished run says about each unlabelled image."""
 
 HEAD = "model.safetensors"
 """The model in the folder of a head, which `sohot fit-features` writes."""
@@ -104,8 +108,9 @@ def describe_run(folder: Path) -> dict[str, Any]:
 
     Returns:
         state, solved (whether it is a classifier on frozen features), method, selection (None unless the method was
-        chosen), data, classes, head (how good the classifier on frozen features is; None without pre-trained
-        weights), accuracy (None without a test), network, settings, versions and command.
+        chosen), data, protocol (what its unlabelled images are to the test), classes, head (how good the classifier on
+        frozen features is; None without pre-trained weights), accuracy (None without a test), network, settings,
+        versions and command.
     """
     if not folder.exists():
         raise FileNotFoundError(f"{folder}: there is no such run folder")
@@ -235,13 +240,30 @@ def _share(right: int, images: int) -> dict[str, Any]:
     return {"images": images, "right": right, "accuracy": right / images}
 
 
-def head_in_words(head: Mapping[str, Any]) -> str:
+def accuracy_name(protocol: str | None) -> str:
+    """Name the accuracy of a run: with unlabelled images it matters whether the test images are among them.
+
+    Args:
+        protocol: The protocol in its report; None for a report that names none.
+
+    >>> accuracy_name("transductive"), accuracy_name("supervised")
+    ('transductive accuracy', 'accuracy')
+    """
+    return "accuracy" if protocol in (None, SUPERVISED) else f"{protocol} accuracy"
+
+
+def head_in_words(head: Mapping[str, Any], protocol: str | None = None) -> str:
     """Say what the classifier on frozen features gets right.
+
+    Args:
+        head: The accuracy on held-out and on test images, as in `report.json`.
+        protocol: The protocol there.
 
     >>> head_in_words({"held_out": {"images": 21, "right": 16, "accuracy": 16 / 21}, "test": None})
     '76.2 % of 21 held-out target images'
     """
-    parts = {"held_out": "held-out target images", "test": "test images"}
+    tested = f"test images ({protocol})" if protocol == TRANSDUCTIVE else "test images"
+    parts = {"held_out": "held-out target images", "test": tested}
     found = [
         f"{100 * head[part]['accuracy']:.1f} % of {head[part]['images']} {name}"
         for part, name in parts.items()

@@ -25,7 +25,7 @@ from ..training.run_folder import require_same
 from .auto import SELECTION, candidates_of, head_of, is_auto, read_held_out, recall_choice
 from .calibration_file import CALIBRATION, read_calibration, write_calibration
 from .config import BETTER, LAYERS, RunConfig
-from .description import CONFIG, DESCRIPTION, REPORT, make_report
+from .description import CONFIG, DESCRIPTION, POOL_LABELS, REPORT, make_report
 from .frozen_head import has_frozen_head, is_solved
 from .launcher import check_room, end_with_parent, launch, needs_launch
 from .predictions import labels_of, predictions_of, write_predictions
@@ -41,9 +41,6 @@ from .trunk_store import TrunkStore
 
 PREDICTIONS = "predictions.csv"
 """What the run says about each test image."""
-
-POOL_LABELS = "pool.csv"
-"""What the run says about each unlabelled image."""
 
 OWN = {
     *(CONFIG, REPORT, DESCRIPTION, SELECTION, SPLIT, PREDICTIONS, POOL_LABELS, OUTPUTS, CALIBRATION),

@@ -91,6 +91,24 @@ def read_sides(file: Path, source: Path | None = None, target: Path | None = Non
     return sides
 
 
+def read_pool(folder: Path) -> LabelledImages | None:
+    """Read the list of a run's unlabelled images from its folder; None if there are none.
+
+    Raises:
+        ValueError: The file is damaged.
+    """
+    file = folder / SPLIT
+    if not file.is_file():
+        return None
+    content = read_content(file)
+    try:
+        check_seal(content)
+        side = content["sides"][POOL]
+        return pool_from_dict(side, Path(content["folders"][POOL])) if side["files"] else None
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{file} is damaged: {error}") from None
+
+
 def _check_sides(file: Path, sides: Mapping[str, LabelledImages]) -> None:
     for side, images in sides.items():
         if missing := [images.name(row) for row, path in enumerate(images.files) if not path.is_file()]:

@@ -124,7 +124,8 @@ def find_again(
     """
     try:
         config = stored_config(folder, trust=trust)
-        places = [place for place in (*config.sources(), config.target, config.target_test) if place is not None]
+        named = (*config.sources(), *config.pools(), config.target, config.target_test)
+        places = [place for place in named if place is not None]
         for place in dict.fromkeys(places):
             if progress is not None:  # the run names them, and it may be a stranger's
                 progress(f"looking for images in {place}", 1, 1)

@@ -14,7 +14,7 @@ from ...data.names import printable
 from ...methods.registry import method
 from ...runs.auto import choice_in_words
 from ...runs.calibration_file import read_calibration
-from ...runs.description import CONFIG, DESCRIPTION, describe_run, head_in_words, read_config
+from ...runs.description import CONFIG, DESCRIPTION, accuracy_name, describe_run, head_in_words, read_config
 from ...training.evaluation import Evaluation
 from ...training.logs import read_csv_log
 from ...training.run_files import checkpoint_folders, read_description
@@ -28,6 +28,7 @@ from .run_pictures import picture_sections
 from .words import accuracy_in_words, count, join, method_in_words, pairs_of, percent
 
 _MOST_POINTS = 400
+_FOLDERS = ("source", "target", "target_test", "unlabelled")
 _LOSSES = ("loss", "cross_entropy", "alignment", "head_penalty")
 
 
@@ -94,7 +95,7 @@ def _summary(found: Mapping[str, Any], accuracy: Evaluation | None, options: Map
     where = ", on frozen features" if found["solved"] else ""
     first += f" ({found['method']}){where}" + (f": {' and '.join(trained)}." if trained else ".")
     if accuracy is not None:
-        return [first, *accuracy_in_words(accuracy, len(classes)), *_start(found)]
+        return [first, *accuracy_in_words(accuracy, len(classes), found["protocol"]), *_start(found)]
     if found["data"] is None:
         return [first, f"The run is not finished: {found['state']}."]
     return [first, "No target images were left for testing, so its accuracy is unknown."]
@@ -110,7 +111,8 @@ def _start(found: Mapping[str, Any]) -> list[str]:
             f"Of its {head['held_out']['images']} labelled target images, held out in turn, it gets "
             f"{head['held_out']['right']} right."
         ]
-    return [f"Training started from a classifier on frozen features that gets {head_in_words(head)} right."]
+    right = head_in_words(head, found["protocol"])
+    return [f"Training started from a classifier on frozen features that gets {right} right."]
 
 
 def _facts(found: Mapping[str, Any], accuracy: Evaluation | None) -> list[Fact]:
@@ -118,7 +120,11 @@ def _facts(found: Mapping[str, Any], accuracy: Evaluation | None) -> list[Fact]:
     if accuracy is not None:
         low, high = accuracy.interval95
         facts += [
-            Fact(percent(accuracy.micro), "accuracy", f"95 % interval {100 * low:.1f} to {100 * high:.1f} %"),
+            Fact(
+                percent(accuracy.micro),
+                accuracy_name(found["protocol"]),
+                f"95 % interval {100 * low:.1f} to {100 * high:.1f} %",
+            ),
             Fact(percent(accuracy.macro), "mean of classes", count(len(found["classes"]), "class", "classes")),
             Fact(f"{accuracy.rows:,}", "test images", f"{accuracy.rows - accuracy.correct:,} classified wrongly"),
         ]
@@ -224,7 +230,7 @@ def _data_sections(data: Mapping[str, Any] | None, options: Mapping[str, Any]) -
     ]
     heads = {"source": "source, training", "target": "target, training", "test": "target, test"}
     blocks: list[Block] = [Table("Images of each class", ["class", *(heads[part] for part in parts)], rows)]
-    given = (options.get(part) or [] for part in ("source", "target", "target_test"))
+    given = (options.get(part) or [] for part in _FOLDERS)
     roots = [str(root) for one in given for root in (one if isinstance(one, (list, tuple)) else [one])]
     if data["notes"]:
         blocks.append(Points([_below(note, roots) for note in data["notes"]]))
@@ -242,5 +248,5 @@ def _below(text: str, roots: list[str]) -> str:
 
 
 def _configuration(found: Mapping[str, Any], options: Mapping[str, Any]) -> Pairs:
-    values = {name: value for name, value in options.items() if name not in ("source", "target", "target_test")}
+    values = {name: value for name, value in options.items() if name not in _FOLDERS}
     return Pairs([*pairs_of(values), *((f"version of {name}", text) for name, text in found["versions"].items())])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...methods.choices import TRANSDUCTIVE
 from ...methods.registry import method
 from ...training.evaluation import Evaluation
 from ..statistics import PairedDifference
@@ -47,24 +48,28 @@ def method_in_words(name: str) -> str:
         return ""
 
 
-def accuracy_in_words(accuracy: Evaluation, classes: int) -> list[str]:
+def accuracy_in_words(accuracy: Evaluation, classes: int, protocol: str | None = None) -> list[str]:
     """Say what an accuracy is and what it means.
 
     Args:
         accuracy: The accuracy.
         classes: Number of classes.
+        protocol: What unlabelled images are to the test; None or "supervised" if there are none.
     """
     low, high = accuracy.interval95
+    seen = protocol == TRANSDUCTIVE
+    tested = count(accuracy.rows, "target image" if seen else "unseen target image")
     first = (
-        f"It classifies {percent(accuracy.micro)} of {count(accuracy.rows, 'unseen target image')} correctly "
+        f"It classifies {percent(accuracy.micro)} of {tested} correctly "
         f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %); chance would give about {percent(1 / classes)}. "
         f"The mean over the classes is {percent(accuracy.macro)}."
     )
+    caution = "This accuracy is transductive: training has seen test images, without their labels."
     second = (
         "The interval shows how much the accuracy may vary with other test images of the same kind. It does not cover "
         "another choice of labelled images: to see its effect, train again with another --seed."
     )
-    return [first + _hardest(accuracy), second]
+    return [first + _hardest(accuracy), *([caution] if seen else []), second]
 
 
 def _hardest(accuracy: Evaluation) -> str:

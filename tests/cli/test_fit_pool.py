@@ -1,0 +1,121 @@
+"""`sohot fit --unlabelled`: what a run says about images without labels, and what it calls its accuracy."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import QUICK, make_domains, write_images
+
+from sohot.cli import main
+from sohot.reporting.pages.run_images import stored_images
+from sohot.runs import read_outputs, read_predictions
+from sohot.runs.loaded_run import open_run
+from sohot.runs.run_outputs import logits_of
+from sohot.runs.split_file import read_pool
+
+STEPS = ("--steps", 2)
+
+
+@pytest.fixture(scope="module")
+def pooled(tmp_path_factory):
+    """A run that is tested on its pool; not to be changed."""
+    root = tmp_path_factory.mktemp("pooled")
+    domains = make_domains(root)
+    options = [*domains.options(), "--shots", 2, "--unlabelled", "rest", *STEPS, "--quiet", "--out", root / "run"]
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", *map(str, options)])
+    assert not ended.value.code
+    return root / "run", domains
+
+
+def test_every_unlabelled_image_gets_a_label(pooled):
+    run, _ = pooled
+    labels, tested = read_predictions(run / "pool.csv"), read_predictions(run / "predictions.csv")
+    assert [one.file for one in labels] == [one.file for one in tested]  # the test is the pool
+    assert [one.labels for one in labels] == [one.labels for one in tested]
+    assert [one.probabilities for one in labels] == [one.probabilities for one in tested]
+    assert (run / "pool.csv").read_text().startswith("file,label,probability,label_2,probability_2\n")  # and no truth
+
+
+def test_the_run_stores_what_it_makes_of_the_pool(pooled):
+    run, _ = pooled
+    outputs, pool = read_outputs(run), read_pool(run)
+    assert outputs.pool_logits.equal(outputs.logits)
+    assert outputs.features["pool"].rows.tolist() == list(range(len(pool)))
+    assert outputs.features["pool"].after.equal(outputs.features["test"].after)
+    assert stored_images(run).images["pool"] == pool
+    loaded = open_run(run)
+    assert logits_of(loaded, pool, 0).allclose(outputs.pool_logits, atol=1e-4)
+
+
+def test_every_output_calls_the_accuracy_transductive(pooled, sohot, tmp_path):
+    run, domains = pooled
+    report = json.loads((run / "report.json").read_bytes())
+    assert report["protocol"] == "transductive"
+    assert report["data"]["pool"] == {"folder": str(domains.target), "images": 9}
+    assert "--unlabelled rest" in report["command"]
+    told = sohot("info", run, "--json").json
+    assert (told["protocol"], told["data"]["pool"]["images"]) == ("transductive", 9)
+    text = sohot("info", run).out
+    assert "transductive accuracy" in text
+    assert "9 images without labels from" in text
+    ended = sohot("evaluate", run, domains.target)
+    assert "Transductive accuracy on the target" in ended.out
+    assert ended.out.splitlines()[-1].startswith("transductive accuracy ")
+    assert "9 of 15 test images are among the unlabelled images" in ended.err
+    assert sohot("evaluate", run, domains.test, "--json").json["protocol"] == "inductive"
+    page = tmp_path / "page.html"
+    assert sohot("report", run, "--out", page, "--images", 0, "--quiet").code == 0
+    assert "transductive accuracy" in page.read_text()
+    assert "unseen target images" not in page.read_text()
+
+
+def test_a_run_without_a_pool_keeps_its_words(trained, sohot):
+    run, domains = trained
+    ended = sohot("evaluate", run, domains.test, "--json")
+    assert (ended.json["protocol"], ended.json["notes"]) == ("supervised", [])
+    assert not (run / "pool.csv").exists()
+    assert "\naccuracy " in sohot("info", run).out
+
+
+def test_the_split_of_a_run_repeats_its_pool(pooled, sohot, tmp_path):
+    run, _ = pooled
+    again = tmp_path / "again"
+    ended = sohot("fit", "--split", run / "split.json", *QUICK, *STEPS, "--out", again)
+    assert ended.code == 0
+    for name in ("split.json", "pool.csv", "predictions.csv"):
+        assert (again / name).read_bytes() == (run / name).read_bytes()
+    assert f"labels of 9 unlabelled images: {again / 'pool.csv'}" in ended.out
+    assert ended.out.splitlines()[-1].startswith("means: 2 steps in ")
+    assert ", transductive accuracy " in ended.out.splitlines()[-1]
+    assert "pool: 9 images without labels, from " in ended.err
+
+
+def test_folders_are_a_pool_and_another_pool_is_another_run(sohot, domains, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_images(Path("rest"), 1, 40, 8)
+    (domains.test / "red" / "broken.png").write_bytes(b"no picture")
+    folders = ("--unlabelled", "./rest", "--unlabelled", domains.test)
+    run = tmp_path / "run"
+    ended = sohot("fit", *domains.options(), *folders, "--shots", 2, *STEPS, "--out", run, "--json")
+    assert ended.json["protocol"] == "inductive"
+    assert ended.json["data"]["pool"] == {"folder": f"{tmp_path / 'rest'}, {domains.test}", "images": 15}
+    assert [Path(one["path"]).name for one in ended.json["data"]["left_out"]] == ["broken.png"]
+    assert {one.file.parts[0] for one in read_predictions(run / "pool.csv")} == {"rest", "test"}
+    assert sohot("fit", "--out", run, "--resume", "--quiet").code == 0
+    (tmp_path / "rest" / "red" / "0.png").rename(tmp_path / "rest" / "red" / "9.png")
+    ended = sohot("fit", "--out", run, "--resume", "--quiet")
+    assert ended.code == 2
+    assert "pool" in ended.last
+
+
+def test_evaluation_says_which_unlabelled_images_it_cannot_compare(sohot, pooled, tmp_path):
+    run, domains = pooled
+    moved = Path(domains.target).rename(tmp_path / "moved")
+    try:
+        ended = sohot("evaluate", run, domains.test, "--json")
+    finally:
+        moved.rename(domains.target)
+    assert ended.json["notes"] == [
+        "9 unlabelled images of the run can no longer be found: test images might be among them"
+    ]

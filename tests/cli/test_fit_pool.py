@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from command_line import QUICK, make_domains, write_images
+from pretrained import write_weights
 
 from sohot.cli import main
 from sohot.reporting.pages.run_images import stored_images
@@ -102,11 +103,25 @@ def test_folders_are_a_pool_and_another_pool_is_another_run(sohot, domains, tmp_
     assert ended.json["data"]["pool"] == {"folder": f"{tmp_path / 'rest'}, {domains.test}", "images": 15}
     assert [Path(one["path"]).name for one in ended.json["data"]["left_out"]] == ["broken.png"]
     assert {one.file.parts[0] for one in read_predictions(run / "pool.csv")} == {"rest", "test"}
+    outputs = read_outputs(run)
+    assert logits_of(open_run(run), read_pool(run), 0).allclose(outputs.pool_logits, atol=1e-4)
+    assert set(outputs.features) == {"source", "target", "test", "pool"}
     assert sohot("fit", "--out", run, "--resume", "--quiet").code == 0
     (tmp_path / "rest" / "red" / "0.png").rename(tmp_path / "rest" / "red" / "9.png")
     ended = sohot("fit", "--out", run, "--resume", "--quiet")
     assert ended.code == 2
     assert "pool" in ended.last
+
+
+def test_its_labels_are_those_of_predict_calibrated_too(sohot, domains, tmp_path):
+    run, table = tmp_path / "run", tmp_path / "labels.csv"
+    frozen = ("--weights", write_weights(tmp_path), "--trains", "head", "--shots", 3)  # trains without the pool
+    assert sohot("fit", *domains.options(), *frozen, "--unlabelled", domains.test, "--out", run, "--quiet").code == 0
+    assert json.loads((run / "calibration.json").read_bytes())["temperature"] != 1
+    assert sohot("predict", run, domains.test, "--top", 2, "--out", table, "--quiet").code == 0
+    for mine, theirs in zip(read_predictions(run / "pool.csv"), read_predictions(table), strict=True):
+        assert (domains.test / mine.file, mine.labels) == (theirs.file, theirs.labels)
+        assert mine.probabilities == pytest.approx(theirs.probabilities, abs=1e-4)
 
 
 def test_evaluation_says_which_unlabelled_images_it_cannot_compare(sohot, pooled, tmp_path):

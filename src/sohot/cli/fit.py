@@ -29,8 +29,9 @@ By default the class means of both domains are pulled together meanwhile (--meth
 
 Target labels, held out in turn, tell whether layers helped; else the classifier on frozen features stays (--keep).
 
-Target images without labels can help: give their folder (--unlabelled DIR), or those that --shots leaves over
-(--unlabelled rest). The run labels each in pool.csv. An accuracy on such images is called transductive.
+Target images without labels can help: --unlabelled DIR takes a folder of them, --unlabelled rest what --shots leaves.
+
+The run labels each of them in pool.csv; an accuracy on such images is called transductive.
 
 A TOML file (--config) can set any option; the command line wins. The resolved options are stored with the run.
 

@@ -9,6 +9,7 @@ from shutil import rmtree
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from .._device import choose_device, use_threads
 from .._files import holding_folder, is_leftover, remove_leftovers, write_json, write_toml
@@ -32,7 +33,7 @@ from .predictions import labels_of, predictions_of, write_predictions
 from .presets import explain_paper, is_paper, resolve_paper
 from .run_data import RunData, add_test, digest_names, gather, gather_training
 from .run_model import describe_model
-from .run_outputs import OUTPUTS, write_outputs
+from .run_outputs import OUTPUTS, target_logits, write_outputs
 from .selection import asked_options, describe_data, for_both, require_one_device, result_options, select
 from .split_file import SPLIT, write_run_split
 from .train_and_test import StepWatcher, TrainedModel, train_and_test
@@ -140,7 +141,11 @@ def _fit_in(
     accuracy = _accuracy(data, trained, calibration)
     seconds = time.perf_counter() - began
     report = make_report(config, data, trained, accuracy, seconds, selection)
-    _write_outputs(out, data, trained, 1.0 if calibration is None else calibration.temperature)
+    temperature = 1.0 if calibration is None else calibration.temperature
+    _write_outputs(out, data, trained, temperature)
+    if data.pool is not None:
+        labels = labels_of(data.pool, _pool_logits(config, data, trained, watcher.progress), data.classes, temperature)
+        write_predictions(out / POOL_LABELS, labels, top=2)
     write_json(out / REPORT, report)
     rmtree(cache_folder(config), ignore_errors=True)  # useless once the run is done
     return report
@@ -171,9 +176,16 @@ def _write_outputs(out: Path, data: RunData, trained: TrainedModel, temperature:
     write_outputs(out, trained.outputs)
     if data.test is not None and trained.outputs.logits is not None:
         write_predictions(out / PREDICTIONS, predictions_of(data.test, trained.outputs.logits, temperature), top=2)
-    if data.pool is not None and trained.outputs.pool_logits is not None:
-        labels = labels_of(data.pool, trained.outputs.pool_logits, data.classes, temperature)
-        write_predictions(out / POOL_LABELS, labels, top=2)
+
+
+def _pool_logits(config: RunConfig, data: RunData, trained: TrainedModel, progress: Progress | None) -> Tensor:
+    """Return the logits of the unlabelled images; a classifier on frozen features trained without them."""
+    assert data.pool is not None
+    if trained.outputs is not None and trained.outputs.pool_logits is not None:
+        return trained.outputs.pool_logits
+    if data.test is not None and trained.logits is not None and data.test.files == data.pool.files:
+        return trained.logits
+    return target_logits(trained.model, data.pool, config.read_threads, progress)
 
 
 def _plan(config: RunConfig, given: Collection[str] | None, watcher: Watcher) -> tuple[RunConfig, bool]:

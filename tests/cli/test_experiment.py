@@ -134,6 +134,16 @@ def test_a_dry_run_shows_the_cells_and_writes_nothing(sohot, mine, tmp_path):
     assert "2 cells in this folder" in after["basis"]
 
 
+@pytest.mark.usefixtures("quick")
+def test_a_dry_run_names_the_pool_of_each_cell(sohot, mine):
+    options = ("--methods", "s+t", "--splits", "1", "--pool", "supervised,inductive", "--dry-run")
+    shown = sohot(*mine, *options).out
+    assert "to do   photos-sketches split 1 s+t inductive" in shown
+    assert "supervised: one training step of s+t done now" in shown
+    assert "; inductive: one training step of s+t done now" in shown
+    assert [cell["pool"] for cell in sohot(*mine, *options, "--json").json["cells"]] == ["supervised", "inductive"]
+
+
 def test_experiments_are_listed(sohot):
     listed = sohot("experiment", "--list", "--json").json["experiments"]
     assert {"office-alexnet", "complexity"} <= set(listed)
@@ -151,6 +161,7 @@ def test_experiments_are_listed(sohot):
         (("office-alexnet", "--set", "learning=1"), "--set: unknown setting 'learning'"),
         (("office-alexnet", "--methods", "soo"), "method must be one of"),
         (("office-alexnet", "--splits", "a"), "splits must be a number"),
+        (("office-alexnet", "--pool", "half"), "pool must be one of 'supervised', 'transductive', 'inductive'"),
         (("office-alexnet", "--engine", "slurm"), "--engine must be one of local, ray"),
         (("office-alexnet", "--select", "test"), "--select must be one of none, cv, validation"),
         (("office-alexnet", "--data", "nowhere"), "the folder nowhere does not exist"),
@@ -171,6 +182,7 @@ def test_what_the_data_set_has_not_is_a_sentence(sohot, mine):
         (("--frozen", "--engine", "ray"), "omit --engine ray"),
         (("--frozen", "--set", "learning_rate=0.1"), "'learning_rate' is now called 'lr'"),
         (("--set", "target_shots=0"), "target_shots must be at least 1"),
+        (("--frozen", "--pool", "inductive"), "heads on frozen features learn from labelled images alone"),
         (("--device", "tpu"), "--device must be one of"),
     ):
         ended = sohot(*mine, *options)

@@ -15,7 +15,7 @@ from sohot.experiments.grid_cells import cells
 from sohot.experiments.grid_run import plan_grid, run_grid
 from sohot.heads import FeatureProblem, fit_stack
 from sohot.methods import OTHER_NAMES, HeadSettings
-from sohot.reporting.pages.experiment_page import load_experiment
+from sohot.reporting.pages.experiment_page import load_experiments
 from sohot.reporting.tables import result_table
 from sohot.training import evaluate
 
@@ -184,7 +184,7 @@ def test_cells_are_not_repeated_for_what_another_method_does_not_use(tmp_path):
     counts = {name: sum(cell.method == name for cell in plan.cells) for name in plan.grid.methods}
     assert counts == {"s+t": 1, "so": 2, "ccsa": 2, "dage": 1}
     run_grid(plan, InlineEngine())
-    experiment = load_experiment(tmp_path / "out")
+    experiment = load_experiments(tmp_path / "out")[0]
     assert experiment.progress() == (6, 0, 6)
     rows = [(row.method, row.values) for row in experiment.table.rows]
     assert ("ccsa", {"sigma1": None, "margin": 2.0}) in rows

@@ -38,6 +38,7 @@ def test_all_parts_survive_being_written(tmp_path):
         shift_settings={"so": {"A-W": {"lr": 0.1, "sigma1": 1.0}, "W-A": {"lr": 0.2}}},
         space={"lr": [0.1, 0.2], "sigma1": {"low": 0.1, "high": 1.0, "log": True}},
         figures=("sigma",),
+        pool=("transductive", "inductive"),
     )
     write_grid(grid, tmp_path / "grid.toml")
     assert read_grid(tmp_path / "grid.toml") == grid

@@ -17,6 +17,7 @@ OFFICE_CLASSES = _CLASSES.split()
 SHIFTS = ("A-W", "A-D", "W-A", "W-D", "D-A", "D-W")
 METHODS = ("s+t", "m", "so", "so+zeta")
 _LEVEL = {"A-W": 0.82, "A-D": 0.85, "W-A": 0.65, "W-D": 0.95, "D-A": 0.66, "D-W": 0.94}
+_POOL_GAIN = {"supervised": 0.0, "transductive": 0.04, "inductive": 0.02}
 _GAIN = {"s": -0.15, "t": -0.05, "s+t": 0.0, "m": 0.003, "so": 0.012, "so+zeta": 0.016}
 
 
@@ -78,8 +79,10 @@ def make_record(
         draw=draw,
         settings={**grid.settings, **change},
         data="made up",
+        pool=grid.pool[0],
     )
-    result = None if error else _result(method, shift, split, {**draw, **change}, classes, rows, micro)
+    gain = _POOL_GAIN[grid.pool[0]]
+    result = None if error else _result(method, shift, split, {**draw, **change}, classes, rows, micro, gain)
     return Attempt(
         key=cell.key,
         cell=cell,
@@ -92,10 +95,10 @@ def make_record(
     )
 
 
-def _result(method, shift, split, change, classes, rows, micro) -> dict[str, Any]:
+def _result(method, shift, split, change, classes, rows, micro, gain) -> dict[str, Any]:
     shared = random.Random(f"{shift} {split}")  # splits differ alike for all methods
     own = random.Random(f"{method} {shift} {split} {change}")
-    level = _LEVEL.get(shift, 0.7) + _GAIN.get(method, 0.02) + shared.gauss(0, 0.015) + own.gauss(0, 0.004)
+    level = _LEVEL.get(shift, 0.7) + _GAIN.get(method, 0.02) + gain + shared.gauss(0, 0.015) + own.gauss(0, 0.004)
     if "target_shots" in change:
         level += 0.05 * (change["target_shots"] / 10) ** 0.5 - 0.05
     for name in ("sigma1", "sigma2"):

@@ -13,6 +13,7 @@ from reporting.made_records import make_grid, make_record, make_records
 
 from sohot.reporting.figures import (
     DomainFeatures,
+    _named,
     confusion_figure,
     curve_figure,
     ellipse_figure,
@@ -52,6 +53,14 @@ def domain_features(classes: int = 3, rows: int = 6, seed: int = 0) -> DomainFea
     labels = torch.arange(classes).repeat_interleave(rows)
     source, target = (torch.randn(len(labels), 5, generator=generator) + labels.unsqueeze(1) for _ in range(2))
     return DomainFeatures(source, labels, target, labels, [f"class {c}" for c in range(classes)])
+
+
+def test_figures_of_different_pools_are_apart_and_say_so() -> None:
+    several = replace(GRID, pool=("transductive", "inductive"), figures=("curves",))
+    records = [record for one in several.by_pool() for record in make_records(one, classes=CLASSES)]
+    assert figure_names(records, several) == ["curves-A-W-transductive", "curves-A-W-inductive"]
+    (only,) = (draw for _, draw in _named(records, several.by_pool()[0]))
+    assert "transductive: tested on the unlabelled target images that training sees" in texts(only())
 
 
 def test_the_figures_of_a_grid_are_whole_files_the_same_for_the_same_records(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from sohot.reporting import write_outputs
 from sohot.reporting.pages import render, script_json, write_report
 from sohot.reporting.pages.blocks import Number, Page, Plot, Section, Table, Words, embed_figures
 from sohot.reporting.pages.confusion import class_sections
-from sohot.reporting.pages.experiment_page import load_experiment
+from sohot.reporting.pages.experiment_page import load_experiments
 from sohot.reporting.pages.plots import label, short
 from sohot.reporting.pages.run_pictures import Sample, choose_samples
 from sohot.reporting.pages.words import accuracy_in_words, difference_in_words, method_in_words
@@ -342,7 +342,7 @@ def test_figures_of_the_experiment_are_part_of_the_page(tmp_path: Path) -> None:
 
 def test_a_narrower_grid_in_the_same_folder_leaves_no_stale_figures(tmp_path: Path) -> None:
     out = make_experiment(tmp_path / "out", splits=1, figures=("curves",), methods=("s+t", "so"))
-    wide = load_experiment(out)
+    wide = load_experiments(out)[0]
     write_outputs(wide.records, wide.grid, out)
     Image.new("RGB", (8, 8)).save(out / "figures" / "curves-mine.png")
     drawn = {file.name for file in (out / "figures").iterdir()}
@@ -364,7 +364,7 @@ def test_a_damaged_list_of_figures_removes_nothing_else(tmp_path: Path, content:
     (out / "figures").mkdir()
     (out / "figures" / ".written.json").write_text(content)
     (out / "figures" / "table.csv").touch()
-    experiment = load_experiment(out)
+    experiment = load_experiments(out)[0]
     write_outputs(experiment.records, experiment.grid, out)
     assert (out / "table.csv").is_file()
     assert (out / "figures" / "table.csv").is_file()
@@ -448,7 +448,7 @@ def test_a_failed_write_leaves_what_was_there(
 
 def test_what_is_varied_is_drawn_and_counted(tmp_path: Path) -> None:
     folder = make_experiment(tmp_path / "out", splits=2, vary={"sigma1": [0.01, 0.1, 1.0]}, methods=("s+t", "so"))
-    experiment = load_experiment(folder)
+    experiment = load_experiments(folder)[0]
     assert experiment.progress() == (8, 0, 2 * 2 * (1 + 3))  # s+t ignores sigma1
     assert "8 of 16 cells are done" in read(write_report(folder)).text
     with Store(folder / "results.sqlite") as store:

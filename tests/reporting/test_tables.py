@@ -17,6 +17,7 @@ from sohot.reporting.tables import (
     latex_table,
     markdown_table,
     result_table,
+    result_tables,
     text_table,
     to_latex,
     to_markdown,
@@ -55,6 +56,49 @@ def test_cells_are_mean_and_population_std_over_splits_and_the_average_is_that_o
             assert (cell["count"], cell["expected"], cell["failed"]) == (3, 3, 0)
             means.append(np.mean(values))
         assert one["average"]["mean"] == pytest.approx(np.mean(means))
+
+
+POOLED = replace(GRID, shifts=("A-W", "W-D"), pool=("supervised", "transductive", "inductive"))
+OF_POOLS = [record for one in POOLED.by_pool() for record in make_records(one)]
+
+
+def test_pools_never_share_a_table() -> None:
+    tables = {table.pool: table.as_json() for table in result_tables(OF_POOLS, POOLED)}
+    assert list(tables) == list(POOLED.pool)
+    for one in POOLED.by_pool():
+        (pool,) = one.pool
+        assert tables[pool] == as_json(make_records(one), one)  # the records of others change nothing
+        assert {len(cell["splits"]) for cell in row(tables[pool], "so")["cells"].values()} == {3}
+    assert len({row(table, "so")["average"]["mean"] for table in tables.values()}) == 3
+    with pytest.raises(ValueError, match="the pools supervised, transductive, inductive are not comparable"):
+        result_table(OF_POOLS, POOLED)
+
+
+def test_a_table_says_what_its_unlabelled_images_are() -> None:
+    supervised, transductive, inductive = (text_table(OF_POOLS, one) for one in POOLED.by_pool())
+    assert supervised.startswith("Office-31 (supervised: no unlabelled target images)\n")
+    assert transductive.startswith(
+        "Office-31 (transductive: tested on the unlabelled target images that training sees)"
+    )
+    assert inductive.startswith("Office-31 (inductive: ")
+    assert "\nAccuracy on the target in per cent" in supervised
+    assert "\nTransductive accuracy on the target in per cent" in transductive
+    assert "\nInductive accuracy on the target in per cent" in inductive
+    assert "Labels of test images choose nothing." in transductive
+    assert "published, AlexNet" in supervised
+    assert "ublished" not in transductive + inductive  # they were obtained without a pool
+    assert text_table(OF_POOLS, POOLED) == "\n\n\n".join([supervised, transductive, inductive])
+    assert r"\caption{Office-31 (transductive: " in latex_table(OF_POOLS, POOLED)
+    assert {line["pool"] for line in csv.DictReader(io.StringIO(csv_table(OF_POOLS, POOLED)))} == {*POOLED.pool}
+
+
+def test_pools_have_files_of_their_own(tmp_path: Path) -> None:
+    one = write_tables(OF_POOLS, POOLED.by_pool()[1], tmp_path)
+    assert {file.stem for file in one} == {"table"}
+    several = write_tables(OF_POOLS, POOLED, tmp_path)
+    assert sorted(several) == sorted(tmp_path.iterdir())  # none of the earlier grid is left
+    assert {file.stem for file in several} == {"table-supervised", "table-transductive", "table-inductive"}
+    assert json.loads((tmp_path / "table-inductive.json").read_bytes())["pool"] == "inductive"
 
 
 def test_the_table_fits_into_json_and_does_not_depend_on_the_order_of_records() -> None:

@@ -40,6 +40,7 @@ def change_grid(
     baseline: str | None,
     settings: Sequence[str],
     frozen: bool = False,
+    pool: str | None = None,
 ) -> Grid:
     """Read a grid and change it as the command line says."""
     fixed: dict[str, Any] = {}
@@ -58,6 +59,7 @@ def change_grid(
         splits=None if splits is None else parse_splits(splits),
         methods=_words(methods),
         baseline=baseline,
+        pool=_words(pool),
     )
 
 
@@ -119,6 +121,14 @@ def experiment(
         _of_grid("--splits", help="How many, or which: 1-3 or 1,4."),
     ] = None,
     methods: Annotated[str | None, _of_grid("--methods", help="E.g. s+t,m,so.")] = None,
+    pool: Annotated[
+        str | None,
+        _of_grid(
+            "--pool",
+            help="Target images that training sees without labels: supervised (none), transductive (those that test), "
+            "inductive (half of those that would test; the others test), or several: each gets tables of its own.",
+        ),
+    ] = None,
     baseline: Annotated[
         str | None,
         _grid("--baseline", help="Method that tables compare the others with.", show_default="the grid's, else s+t"),
@@ -196,7 +206,7 @@ def experiment(
         return
     if frozen and engine == "ray":
         raise ValueError("--frozen trains many cells together in one process: omit --engine ray")
-    grid = change_grid(name, backbone, shifts, splits, methods, baseline, settings or [], frozen)
+    grid = change_grid(name, backbone, shifts, splits, methods, baseline, settings or [], frozen, pool)
     if not trust and (Path(name).parent / "results.sqlite").exists():  # the grid of a folder, which may be a stranger's
         refuse_code({**vars(read_grid(name)), "backbone": backbone}, Path(name))
     if data is None:

@@ -83,16 +83,17 @@ def _present(plan: GridPlan, run: GridRun, again: str, quiet: bool, json: bool) 
     with results_only(), watch_grid(quiet) as watcher:
         files = write_outputs(run.records, plan.grid, plan.where.out, watcher.progress)
         done = any(record.result is not None for record in run.records)
-        table = result_table(run.records, plan.grid) if done else None
+        tables = {one.pool[0]: result_table(run.records, one) for one in plan.grid.by_pool()} if done else {}
     if json:
         failed = [{"key": cell.key, "cell": cell.as_dict(), "error": error} for cell, error in run.failed]
         counts = {"total": run.total, "computed": run.computed, "kept": run.kept, "failed": len(run.failed)}
+        content = {pool: table.as_json() for pool, table in tables.items()}
+        one = {"table": content.get(plan.grid.pool[0])} if len(plan.grid.pool) == 1 else {"tables": content}
         shown = [str(file) for file in files]
-        print_json(
-            {**_head(plan), "cells": counts, "failed": failed, "table": table and table.as_json(), "files": shown}
-        )
-    elif table is not None:
-        print_text(to_text(lay_out(table)))
+        print_json({**_head(plan), "cells": counts, "failed": failed, **one, "files": shown})
+    else:
+        for place, table in enumerate(tables.values()):
+            print_text(("\n\n" if place else "") + to_text(lay_out(table)))
     if run.failed:
         say(f"{len(run.failed)} of {run.total} cells failed:")
         for cell, error in run.failed[:MOST_LISTED]:

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from ..data.protocols.pool import SUPERVISED
 from ..methods.registry import method
 from ..methods.settings import FitSettings
+from ..runs.config import POOL_OPTIONS
 
 RESULTS_VERSION = 1
 """Part of every key; raise it when a code change alters results, so that old results are not taken for new ones."""
@@ -43,6 +45,7 @@ class Cell:
         search: The candidates: `{"space": {name: [value, …]}, "trials": n}`; empty if select is "none".
         data: Fingerprint of the images, independent of their folder.
         weights: Fingerprint of the files of weights and of users' own networks; "" if there are none.
+        pool: What the unlabelled target images are: "supervised" (there are none), "transductive" or "inductive".
 
     Example:
         >>> cell = Cell("office31", "A-W", 1, "so", "lite0", settings={"steps": 100})
@@ -63,6 +66,7 @@ class Cell:
     search: Mapping[str, Any] = field(default_factory=dict)
     data: str = ""
     weights: str = ""
+    pool: str = SUPERVISED
 
     @property
     def key(self) -> str:
@@ -71,6 +75,8 @@ class Cell:
         It always includes the number of steps, so that results are never confused with those of another default.
         """
         content = {**self.as_dict(), "results_version": RESULTS_VERSION}
+        if self.pool == SUPERVISED:  # as before there were pools
+            del content["pool"]
         content["settings"] = {
             name: Path(value).name if name in _FILES else value for name, value in content["settings"].items()
         }
@@ -98,24 +104,32 @@ class Cell:
 
         >>> Cell("office31", "A-W", 2, "so", "lite0", draw={"target_shots": 5}, settings={"sigma1": 0.5}).label()
         'A-W split 2 so target_shots=5 sigma1=0.5'
+        >>> Cell("office31", "A-W", 2, "so", "lite0", pool="inductive").label()
+        'A-W split 2 so inductive'
         """
+        pool = [] if self.pool == SUPERVISED else [self.pool]
         pairs = [f"{name}={value}" for name, value in {**self.draw, **self.settings}.items()]
-        return " ".join([self.shift, "split", str(self.split), self.method, *pairs])
+        return " ".join([self.shift, "split", str(self.split), self.method, *pool, *pairs])
 
 
-def relevant_settings(name: str, settings: Mapping[str, Any], *, frozen: bool = False) -> dict[str, Any]:
+def relevant_settings(
+    name: str, settings: Mapping[str, Any], *, frozen: bool = False, pool: str = SUPERVISED
+) -> dict[str, Any]:
     """Drop the settings that a method ignores, so that `s+t` is one cell whatever σ is.
 
     Args:
         name: Name of the method.
         settings: Options of `sohot fit`; with `frozen` those of training on features.
         frozen: Whether the cell trains on frozen features.
+        pool: What the unlabelled target images are; without any, settings for them are ignored.
 
     Example:
         >>> relevant_settings("s+t", {"sigma1": 1.0, "steps": 50}), relevant_settings("so", {"sigma1": 1.0})
         ({'steps': 50}, {'sigma1': 1.0})
     """
     dropped = set(method(name).ignored(on_features=frozen))
+    if pool == SUPERVISED:
+        dropped |= {*POOL_OPTIONS, "pool_views"}
     if not frozen and settings.get("heads", "shared") == "shared":
         dropped.add("coupling")
     if not frozen and settings.get("optimizer", "sgd") != "sgd":

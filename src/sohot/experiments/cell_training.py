@@ -10,7 +10,7 @@ from typing import Any
 from ..data.datasets import open_dataset
 from ..data.datasets.dataset import DataSet
 from ..data.labelled import LabelledImages
-from ..data.protocols import make_split
+from ..data.protocols import POOL, make_split
 from ..data.protocols.split import Split
 from ..runs.config import RunConfig
 from ..runs.run_data import RunData
@@ -50,6 +50,7 @@ def draw_split(cell: Cell, where: Workplace) -> Split:
         cell.protocol,
         cell.shift,
         cell.split,
+        cell.pool,
         json.dumps(dict(cell.draw)),
     )
 
@@ -60,8 +61,8 @@ def _dataset(name: str, root: Path, options: str) -> DataSet:
 
 
 @lru_cache(maxsize=8)
-def _split(name: str, root: Path, options: str, protocol: str, shift: str, split: int, draw: str) -> Split:
-    return make_split(protocol, _dataset(name, root, options), shift, split, **json.loads(draw))
+def _split(name: str, root: Path, options: str, protocol: str, shift: str, split: int, pool: str, draw: str) -> Split:
+    return make_split(protocol, _dataset(name, root, options), shift, split, pool=pool, **json.loads(draw))
 
 
 def config_of(cell: Cell, settings: Mapping[str, Any], where: Workplace) -> RunConfig:
@@ -81,7 +82,7 @@ def train(
     test_side: str,
     where: Workplace,
 ) -> TrainedModel:
-    """Train on the sides "source_train" and "target_train", if the method uses them, and test on another.
+    """Train on the sides "source_train", "target_train", if the method uses them, and the pool; test on another.
 
     Args:
         cell: The cell.
@@ -91,5 +92,6 @@ def train(
         test_side: The side to test on.
         where: The folder of shared features, and the device.
     """
-    data = RunData(tuple(classes), sides["source_train"], sides["target_train"], sides[test_side])
+    labelled = sides["source_train"], sides["target_train"]
+    data = RunData(tuple(classes), *labelled, sides[test_side], pool=sides.get(POOL), protocol=cell.pool)
     return train_and_test(config_of(cell, settings, where), data, TrunkStore(where.out / FEATURES))

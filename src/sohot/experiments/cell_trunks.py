@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
+from ..data.protocols.pool import POOL, SUPERVISED, TRANSDUCTIVE
 from ..data.protocols.split import Split
+from ..data.view_set import ViewSet
 from ..methods.registry import method
+from ..runs.frozen_head import is_solved
 from ..runs.run_model import OPTIONS, START, build_model
 from ..runs.trunk_folder import TrunkFolder, fill_folders
 from ..runs.trunk_store import TrunkStore
 from .cell import Cell
 from .cell_training import FEATURES, Workplace, config_of, draw_split
 
-_NETWORK = (*OPTIONS, *START, "seed")
+_NETWORK = (*OPTIONS, *START, "seed", "pool_views")
 
 
 def prepare(cells: Sequence[Cell], where: Workplace, progress: Progress | None = None) -> int:
@@ -37,8 +41,8 @@ def prepare(cells: Sequence[Cell], where: Workplace, progress: Progress | None =
 def needed_features(
     cells: Sequence[Cell], where: Workplace, progress: Progress | None = None
 ) -> list[tuple[TrunkFolder, list[LabelledImages]]]:
-    """Return each trunk with the images that cells pass through it."""
-    trunks: dict[str, dict[str, TrunkFolder]] = {}
+    """Return each trunk with the images that cells pass through it, plain or as views."""
+    trunks: dict[str, _Trunks] = {}
     lists: dict[Path, tuple[TrunkFolder, dict[str, LabelledImages]]] = {}
     for number, cell in enumerate(cells, start=1):
         split = draw_split(cell, where)
@@ -47,44 +51,83 @@ def needed_features(
             progress("drawing splits", number, len(cells))
         network = _network(cell, len(split.classes))
         if network not in trunks:
-            trunks[network] = _trunks(cell, len(split.classes), where)
+            trunks[network] = _Trunks.of(cell, len(split.classes), where)
         if cell.settings.get("augment"):  # different images in every step: nothing can be kept
             continue
-        for domain, side in shown_sides(cell):
-            features = trunks[network][domain]
+        plain, viewed = trunks[network]
+        shown = [(plain[domain], side) for domain, side in shown_sides(cell, views=viewed is not None)]
+        if viewed is not None:
+            shown += [(viewed[domain], side) for domain, side in viewed_sides(cell) if domain in viewed]
+        for features, side in shown:
             _, images = lists.setdefault(features.folder, (features, {}))
-            images.setdefault(repr([cell.shift, cell.split, dict(cell.draw), side]), split.sides[side])
+            images.setdefault(repr([cell.shift, cell.split, cell.pool, dict(cell.draw), side]), split.sides[side])
     return [(features, list(images.values())) for features, images in lists.values()]
 
 
 def trunks_of(cell: Cell, num_classes: int, where: Workplace) -> tuple[str, dict[str, TrunkFolder]]:
     """Return a key of a cell's network, equal for equal networks, and the network's trunks by domain."""
-    return _network(cell, num_classes), _trunks(cell, num_classes, where)
+    return _network(cell, num_classes), _Trunks.of(cell, num_classes, where).plain
 
 
 def _network(cell: Cell, num_classes: int) -> str:
-    return repr([cell.backbone, {key: cell.settings.get(key) for key in _NETWORK}, num_classes])
+    decisive = {key: cell.settings.get(key) for key in _NETWORK}
+    return repr([cell.backbone, decisive, num_classes, cell.pool == SUPERVISED, cell.frozen])
 
 
-def _trunks(cell: Cell, num_classes: int, where: Workplace) -> dict[str, TrunkFolder]:
-    model = build_model(config_of(cell, cell.settings, where), num_classes)
-    store = TrunkStore(where.out / FEATURES)
-    return {domain: store.folder(model, domain) for domain in ("target", "source")}
+class _Trunks(NamedTuple):
+    """The folders of a network's trunks, by domain: for plain images, and for views if training uses them."""
+
+    plain: dict[str, TrunkFolder]
+    viewed: dict[str, TrunkFolder] | None
+
+    @classmethod
+    def of(cls, cell: Cell, num_classes: int, where: Workplace) -> "_Trunks":
+        config = config_of(cell, cell.settings, where)
+        model, store = build_model(config, num_classes), TrunkStore(where.out / FEATURES)
+        domains = ("target", "source")
+        plain = {domain: store.folder(model, domain) for domain in domains}
+        if cell.pool == SUPERVISED or is_solved(model):
+            return cls(plain, None)
+        views = ViewSet(config.seed, config.pool_views)
+        frozen = [domain for domain in domains if len(model.trunk(domain))]  # else images are read anew in each step
+        return cls(plain, {domain: store.folder(model, domain, views) for domain in frozen})
 
 
-def shown_sides(cell: Cell) -> list[tuple[str, str]]:
-    """Return the sides of a split that a cell uses, each with the domain of its stream.
+def shown_sides(cell: Cell, *, views: bool = False) -> list[tuple[str, str]]:
+    """Return the sides of a split that a cell uses plainly, each with the domain of its stream.
 
-    >>> shown_sides(Cell("office31", "A-W", 1, "s", "lite0"))
-    [('target', 'target_test'), ('source', 'source_train')]
+    Args:
+        cell: The cell.
+        views: Whether it trains on views of images: then the others are those that score and test.
+
+    Example:
+        >>> shown_sides(Cell("office31", "A-W", 1, "s", "lite0"))
+        [('target', 'target_test'), ('source', 'source_train')]
     """
     chosen = method(cell.method)
     sides = [("target", "target_test")]
-    if chosen.uses_source:
+    if chosen.uses_source and not views:
         sides.append(("source", "source_train"))
-    if chosen.uses_target or cell.select == "cv":
+    if (chosen.uses_target and not views) or cell.select == "cv":
         sides.append(("target", "target_train"))
     if cell.select == "validation":
+        sides.append(("target", "validation"))
+    return sides
+
+
+def viewed_sides(cell: Cell) -> list[tuple[str, str]]:
+    """Return the sides of a split of which a cell with a pool uses views, each with the domain of its stream.
+
+    >>> viewed_sides(Cell("office31", "A-W", 1, "t", "lite0", pool="inductive"))
+    [('target', 'target_pool'), ('target', 'target_train')]
+    """
+    chosen, transductive = method(cell.method), cell.pool == TRANSDUCTIVE
+    sides = [("target", POOL)]
+    if chosen.uses_source:
+        sides.append(("source", "source_train"))
+    if chosen.uses_target or (transductive and cell.select == "cv"):  # what is held out joins the pool
+        sides.append(("target", "target_train"))
+    if transductive and cell.select == "validation":
         sides.append(("target", "validation"))
     return sides
 

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from .._device import choose_device
 from ..data.labelled import LabelledImages
+from ..data.protocols.pool import POOL
+from ..data.view_set import Kind
 from ..heads.fit import fit_stack
 from ..heads.problem import FeatureProblem
 from ..methods.settings import FitSettings
@@ -59,8 +61,19 @@ def estimate(
     """
     if not pending:
         return Estimate(0.0, "nothing is left to compute")
+    if len(pools := dict.fromkeys(cell.pool for cell in pending)) > 1:  # training with a pool takes longer
+        parts = [
+            estimate([cell for cell in pending if cell.pool == pool], records, where, workers, threads)
+            for pool in pools
+        ]
+        told = (f"{pool}: {part.basis}" for pool, part in zip(pools, parts, strict=True))
+        return Estimate(sum(part.seconds for part in parts), "; ".join(told))
     first = pending[0]
-    alike = [one for one in records if (one.cell.backbone, one.cell.frozen) == (first.backbone, first.frozen)]
+    alike = [
+        one
+        for one in records
+        if (one.cell.backbone, one.cell.frozen, one.cell.pool) == (first.backbone, first.frozen, first.pool)
+    ]
     done = done_cells(alike)
     if done:
         workers = 1 if pending[0].frozen else workers
@@ -158,7 +171,8 @@ def _time_step(cell: Cell, where: Workplace) -> tuple[float, float, dict[str, in
     """Return the seconds per step, those to classify an image, and the sizes of the split's sides."""
     split = draw_split(cell, where)
     config = replace(config_of(cell, cell.settings, where), steps=2, epochs=None)
-    data = RunData(split.classes, split.sides["source_train"], split.sides["target_train"], None)
+    labelled = split.sides["source_train"], split.sides["target_train"]
+    data = RunData(split.classes, *labelled, None, pool=split.sides.get(POOL), protocol=cell.pool)
     trained = train_and_test(config, data, _BlankStore())
     history = trained.result.history
     seconds = history[-1]["seconds"] if history else 0.0  # a classifier on frozen features takes no steps
@@ -178,9 +192,21 @@ class _BlankStore(TrunkStore):
         domain: str,
         images: LabelledImages,
         place: str,  # noqa: ARG002
-        rows: Sequence[int] | None = None,  # noqa: ARG002
+        rows: Sequence[int] | None = None,
     ) -> Inputs:
         spec = model.inputs[domain]
         with torch.no_grad():
             blank: Tensor = model.trunk(domain)(torch.rand(1, spec.channels, spec.size, spec.size))
-        return TensorInputs(blank.expand(len(images), *blank.shape[1:]))
+        return TensorInputs(blank.expand(len(images) if rows is None else len(rows), *blank.shape[1:]))
+
+    def view_inputs(
+        self,
+        config: RunConfig,
+        model: TwoStreams,
+        domain: str,
+        images: LabelledImages,
+        place: str,
+        strength: Kind,  # noqa: ARG002
+        rows: Sequence[int] | None = None,
+    ) -> Inputs:
+        return self.inputs(config, model, domain, images, place, rows)

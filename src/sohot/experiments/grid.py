@@ -10,7 +10,7 @@ from typing import Any
 from .._files import parse_toml, write_toml
 from .._reading import read_text
 from ..data.datasets import dataset_names
-from ..data.protocols import PROTOCOLS, draw_names
+from ..data.protocols import INDUCTIVE, POOLS, PROTOCOLS, SUPERVISED, TRANSDUCTIVE, draw_names
 from ..functional.plain_checks import check_choice
 from ..methods.registry import method
 from ..runs.auto import AUTO
@@ -38,6 +38,8 @@ class Grid:
         title: A one-line description.
         dataset: Name of the data set.
         protocol: How images are split: "paper", "paper-folds", "rectified" or "k-shot".
+        pool: What the unlabelled target images are, one or several of "supervised" (there are none), "transductive"
+            (those that test) and "inductive" (half of those that would test; the others test).
         backbone: Name of the network.
         shifts: Pairs of source and target domain; empty for all of the data set.
         splits: Numbers of the splits.
@@ -81,17 +83,22 @@ class Grid:
     data: Mapping[str, Any] = field(default_factory=dict)
     frozen: Mapping[str, Any] = field(default_factory=dict)
     frozen_space: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    pool: tuple[str, ...] = (SUPERVISED,)
 
     def __post_init__(self) -> None:
         check_choice(self.dataset, dataset_names(), "dataset")
         check_choice(self.protocol, tuple(PROTOCOLS), "protocol")
         for one in self.figures:
             check_choice(one, FIGURES, "each of figures")
+        self._put("pool", _unique((self.pool,) if isinstance(self.pool, str) else self.pool, "pool"))
+        for one in self.pool:
+            check_choice(one, tuple(POOLS), "pool")
         self._put("splits", parse_splits(self.splits))
         for name in (*self.methods, self.baseline, *self.method_settings, *self.shift_settings):
             _refuse_stand_in(name)
         self._put("baseline", method(self.baseline).name)
         self._put("methods", _unique((method(name).name for name in self.methods), "methods"))
+        self._refuse_without_pool()
         self._put("shifts", _unique(self.shifts, "shifts", empty=True))
         self._put("settings", check_settings(self.settings, self.protocol, "settings"))
         self._put("vary", check_values(self.vary, self.protocol, "vary"))
@@ -119,6 +126,26 @@ class Grid:
 
     def _put(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
+
+    def _refuse_without_pool(self) -> None:
+        for name in self.methods:
+            if SUPERVISED in self.pool and method(name).needs_pool:
+                raise ValueError(
+                    f"the method {name!r} learns from unlabelled target images, and with pool {SUPERVISED!r} there are "
+                    f"none: use {TRANSDUCTIVE!r} or {INDUCTIVE!r}"
+                )
+
+    def by_pool(self) -> list["Grid"]:
+        """Return one grid for each value of `pool`: their results answer different questions and are never mixed.
+
+        Published numbers stay with "supervised": they were obtained without a pool.
+
+        >>> [one.pool for one in Grid("mine", pool=("supervised", "inductive")).by_pool()]
+        [('supervised',), ('inductive',)]
+        """
+        return [
+            replace(self, pool=(one,), published=self.published if one == SUPERVISED else None) for one in self.pool
+        ]
 
     def draw_names(self) -> list[str]:
         """Return the names of the numbers that the protocol takes."""
@@ -244,6 +271,8 @@ def _check_kind(key: str, value: Any) -> None:
     ):
         example = {"shifts": "A-W", "methods": "so", "figures": "curves"}[key]
         raise ValueError(f'{key} must be a list of strings such as ["{example}"], got {value!r}')
+    if key == "pool" and not all(isinstance(one, str) for one in (value if isinstance(value, list) else [value])):
+        raise ValueError(f'pool must be a string such as "{INDUCTIVE}", or a list of them, got {value!r}')
     if key in ("settings", "vary", "space", "data", "method", "frozen", "frozen_space") and not isinstance(value, dict):
         raise ValueError(f"{key} must be a table, got {value!r}")
 
@@ -271,5 +300,6 @@ def write_grid(grid: Grid, file: Path) -> None:
     methods = {name: dict(table) for name, table in grid.method_settings.items()}
     for name, by_shift in grid.shift_settings.items():
         methods.setdefault(name, {})["shift"] = by_shift
-    said = {name: value for name, value in {**content, "method": methods}.items() if value not in (None, (), {})}
+    unsaid: tuple[Any, ...] = (None, (), {}, (SUPERVISED,))
+    said = {name: value for name, value in {**content, "method": methods}.items() if value not in unsaid}
     write_toml(file, said, f"Repeat with: sohot experiment {file.name} --data ROOT")

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..data.datasets.dataset import DataSet
 from ..data.protocols.paper import paper_numbers
+from ..data.protocols.pool import SUPERVISED
 from ..functional.plain_checks import check_choice
 from ..methods.settings import FitSettings
 from ..networks.names import files_of
@@ -41,6 +42,10 @@ def cells(
     check_choice(select, SELECTIONS, "select")
     if not 1 <= trials <= MOST_TRIALS:
         raise ValueError(f"trials must be between 1 and {MOST_TRIALS}, got {trials}")
+    if frozen and grid.pool != (SUPERVISED,):
+        raise ValueError(
+            f"heads on frozen features learn from labelled images alone: use pool {SUPERVISED!r}, or omit --frozen"
+        )
     find_builder(grid.backbone)
     shifts = {dataset.parse_shift(shift)[0]: "" for shift in grid.shifts or dataset.shifts or (None,)}
     _refuse_many(grid, len(shifts))
@@ -52,8 +57,8 @@ def cells(
             if dataset.parse_shift(shift)[0] != shift:  # it would never be looked up
                 raise ValueError(f"settings of the shift {shift!r}: spell it {dataset.parse_shift(shift)[0]!r}")
     found: dict[str, Cell] = {}
-    for split, (shift, data), name in product(grid.splits, shifts.items(), grid.methods):
-        for draw, settings in frozen_combinations(grid, name) if frozen else _combinations(grid, name, shift):
+    for split, (shift, data), pool, name in product(grid.splits, shifts.items(), grid.pool, grid.methods):
+        for draw, settings in frozen_combinations(grid, name) if frozen else _combinations(grid, name, shift, pool):
             cell = Cell(
                 dataset.name,
                 shift,
@@ -65,28 +70,31 @@ def cells(
                 settings,
                 frozen,
                 select,
-                {} if select == "none" else _search(grid, name, settings, trials, frozen),
+                {} if select == "none" else _search(grid, name, settings, trials, frozen, pool),
                 data,
                 weights_fingerprint(grid.backbone, settings),
+                pool,
             )
             found.setdefault(cell.key, cell)
     return list(found.values())
 
 
-def _search(grid: Grid, name: str, settings: Mapping[str, Any], trials: int, frozen: bool) -> dict[str, Any]:
+def _search(grid: Grid, name: str, settings: Mapping[str, Any], trials: int, frozen: bool, pool: str) -> dict[str, Any]:
     """Return the settings to choose from. On frozen features fits are cheap: every combination is tried."""
     if frozen:
         return {"space": frozen_space(grid, name)}
-    return {"space": _space(grid, name, settings), "trials": trials}
+    return {"space": _space(grid, name, settings, pool), "trials": trials}
 
 
 def _refuse_many(grid: Grid, shifts: int) -> None:
     varied = math.prod(len(values) for values in grid.vary.values())
-    count = len(grid.splits) * shifts * len(grid.methods) * varied
-    if count > MOST_CELLS:
+    pools = {"pools": len(grid.pool)} if len(grid.pool) > 1 else {}
+    counts = {"splits": len(grid.splits), "shifts": shifts, **pools, "methods": len(grid.methods)}
+    counts["combinations of settings"] = varied
+    if (count := math.prod(counts.values())) > MOST_CELLS:
         raise ValueError(
-            f"the grid has {count} cells (splits, shifts, methods, combinations of settings: {len(grid.splits)} × "
-            f"{shifts} × {len(grid.methods)} × {varied}); at most {MOST_CELLS} are possible: divide it"
+            f"the grid has {count} cells ({', '.join(counts)}: {' × '.join(map(str, counts.values()))}); "
+            f"at most {MOST_CELLS} are possible: divide it"
         )
 
 
@@ -96,18 +104,23 @@ def _check_splits(grid: Grid, most: int) -> None:
             raise ValueError(f"splits: the paper's protocol has splits 1 to {most} for {grid.dataset}, got {number}")
 
 
-def _combinations(grid: Grid, name: str, shift: str) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
+def _combinations(grid: Grid, name: str, shift: str, pool: str) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
     """Yield the numbers of the protocol and the settings for each combination of varied values."""
     for values in product(*grid.vary.values()):
         varied = dict(zip(grid.vary, values, strict=True))
         own = {**grid.method_settings.get(name, {}), **grid.shift_settings.get(name, {}).get(shift, {})}
         merged = {**grid.settings, **own, **varied}
         draw = {key: value for key, value in merged.items() if key not in SETTINGS}
-        yield draw, normal_settings(name, {key: value for key, value in merged.items() if key in SETTINGS})
+        yield draw, normal_settings(name, {key: value for key, value in merged.items() if key in SETTINGS}, pool)
 
 
-def normal_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def normal_settings(name: str, settings: Mapping[str, Any], pool: str = SUPERVISED) -> dict[str, Any]:
     """Return the settings that a method uses and that differ from the defaults, in normal form and order.
+
+    Args:
+        name: Name of the method.
+        settings: Options of `sohot fit`.
+        pool: What the unlabelled target images are.
 
     Raises:
         ValueError: The method cannot be trained with them.
@@ -116,7 +129,7 @@ def normal_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         >>> normal_settings("s+t", {"steps": 100, "sigma1": 1.0, "lr": 0.01})
         {'lr': 0.01}
     """
-    config = RunConfig.from_values({**relevant_settings(name, settings), "method": name})
+    config = RunConfig.from_values({**relevant_settings(name, settings, pool=pool), "method": name})
     config.settings()  # checks that they fit together
     changed = {key: value for key, value in config.changed().items() if key in SETTINGS}
     if changed.get("steps") == FitSettings().steps:
@@ -124,16 +137,16 @@ def normal_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _space(grid: Grid, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _space(grid: Grid, name: str, settings: Mapping[str, Any], pool: str) -> dict[str, Any]:
     usual = {key: values for key, values in image_space(name, settings).items() if key not in grid.vary}
-    space = relevant_settings(name, grid.space or usual)
+    space = relevant_settings(name, grid.space or usual, pool=pool)
     if not space:
         raise ValueError(f"space holds no setting that the method {name!r} uses: nothing to select from")
     for key, values in space.items():
         ends = [values[end] for end in ("low", "high") if end in values] if isinstance(values, Mapping) else values
         if "orders" not in space:  # σ1 by order would have to fit every choice of orders
             for value in ends:
-                normal_settings(name, {**settings, key: value})
+                normal_settings(name, {**settings, key: value}, pool)
     return dict(space)
 
 

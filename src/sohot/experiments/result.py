@@ -37,7 +37,7 @@ class CellResult:
         chosen: The chosen settings; None if they were given.
         seconds: Time spent on "features", "select", "train" and "test".
         steps: Training steps.
-        sizes: Number of images: "source", "target", "test".
+        sizes: Number of images: "source", "target", "test", and "pool" where there is one.
         notes: Sentences about the images and their features.
     """
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..data.protocols.cross_validation import few_shot_folds
+from ..data.protocols.cross_validation import few_shot_folds, hold_out
+from ..data.protocols.pool import POOL
 from ..data.protocols.split import Split
+from ..runs.train_and_test import TrainedModel
 from ..selection.choice import AllFailed
 from ..selection.held_out import HeldOut
 from ..training.errors import Diverged, TrainingError
@@ -48,20 +50,24 @@ def run_cell(cell: Cell, where: Workplace) -> CellResult:
         chosen=chosen,
         seconds={**done.seconds._asdict(), "select": selecting},
         steps=done.result.steps,
-        sizes=done.sizes._asdict(),
-        notes=[*split.notes, *done.notes],
+        sizes={**done.sizes._asdict(), **({"pool": len(split.sides[POOL])} if POOL in split.sides else {})},
+        notes=[*split.notes, *done.notes, *_collapse(done)],
     )
+
+
+def _collapse(done: TrainedModel) -> list[str]:
+    """Say why training stopped to learn from the pool, if it did."""
+    told = (done.result.pool or {}).get("collapse")
+    return [str(told)] if told else []
 
 
 def _select(cell: Cell, split: Split, where: Workplace) -> ChosenSettings:
     """Choose settings by what they say about held-out shots, or about the validation images."""
     from ..selection.search import select  # Optuna is slow to import
 
-    if cell.select == "validation":
-        problems = [dict(split.sides)]
-    else:
-        folds = few_shot_folds(split.sides["target_train"])
-        problems = [{**split.sides, "target_train": rest, "validation": held} for rest, held in folds]
+    labelled = split.sides["target_train"]
+    folds = [(labelled, split.sides["validation"])] if cell.select == "validation" else few_shot_folds(labelled)
+    problems = [hold_out(split, train, held) for train, held in folds]
 
     def score(settings: dict[str, Any]) -> HeldOut:
         merged = {**cell.settings, **settings}

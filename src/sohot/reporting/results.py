@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from ..data.protocols.paper import PAPER
+from ..data.protocols.pool import SUPERVISED
 from ..experiments.cell import Cell, relevant_settings
 from ..experiments.grid import BASELINE
 from ..experiments.result import Attempt, DoneCell
@@ -70,11 +71,16 @@ def collect(records: Iterable[Attempt], grid: "Grid") -> list[ResultRow]:
 
     Args:
         records: Records as the store returns them. Of two attempts at the same cell, the later one counts.
-        grid: Names the shifts, splits and methods; records of others are left out.
+        grid: Names the shifts, splits, methods and the pool; records of others are left out.
 
     Returns:
         The rows in the order of the grid's methods and varied values, including methods without a record.
+
+    Raises:
+        ValueError: The grid has several values of `pool`, whose results are not comparable.
     """
+    if len(grid.pool) > 1:
+        raise ValueError(f"results with the pools {', '.join(grid.pool)} are not comparable: use grid.by_pool()")
     records = sorted(records, key=lambda one: one.finished)
     shifts = shifts_of(records, grid)
     rows: dict[tuple[Any, ...], ResultRow] = {}
@@ -82,6 +88,8 @@ def collect(records: Iterable[Attempt], grid: "Grid") -> list[ResultRow]:
         cell = record.cell
         place = (cell.shift, cell.split)
         if cell.method not in grid.methods or place[0] not in shifts or place[1] not in grid.splits:
+            continue
+        if cell.pool not in grid.pool:
             continue
         values = {name: value_of(cell, name) for name in grid.vary}
         row = ResultRow(cell.method, cell.backbone, values)
@@ -114,11 +122,20 @@ def value_of(cell: Cell, name: str) -> Any:
     given = {**cell.settings, **cell.draw}
     if name in given:
         return tuple(given[name]) if isinstance(given[name], list) else given[name]
-    if name not in relevant_settings(cell.method, {**cell.settings, name: None}, frozen=cell.frozen):
+    if name not in relevant_settings(cell.method, {**cell.settings, name: None}, frozen=cell.frozen, pool=cell.pool):
         return None
     if name == "target_shots" and cell.protocol in ("paper", "paper-folds") and cell.dataset in PAPER:
         return PAPER[cell.dataset].target[0]
     return (_FROZEN_DEFAULTS if cell.frozen else _DEFAULTS).get(name)
+
+
+def accuracy_name(pool: str) -> str:
+    """Name the accuracy of cells by what their unlabelled target images are.
+
+    >>> accuracy_name("supervised"), accuracy_name("transductive")
+    ('accuracy', 'transductive accuracy')
+    """
+    return "accuracy" if pool == SUPERVISED else f"{pool} accuracy"
 
 
 def show_value(value: Any) -> str:

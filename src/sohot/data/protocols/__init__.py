@@ -6,7 +6,7 @@ from typing import Any
 
 from ...functional.plain_checks import check_choice
 from ..datasets.dataset import DataSet
-from .cross_validation import TooFewShots, few_shot_folds, few_shot_rows
+from .cross_validation import TooFewShots, few_shot_folds, few_shot_rows, hold_out
 from .paper import PAPER, PaperNumbers, folds_split, k_shot_split, paper_split
 from .pool import INDUCTIVE, POOL, POOLS, SUPERVISED, TRANSDUCTIVE
 from .rectified import rectified_split
@@ -32,6 +32,7 @@ __all__ = [
     "few_shot_folds",
     "few_shot_rows",
     "folds_split",
+    "hold_out",
     "k_shot_split",
     "make_split",
     "paper_split",

@@ -4,8 +4,10 @@ from ...selection.folds import Fold, TooFewShots, deal
 from ..contents import content_keys
 from ..labelled import LabelledImages
 from .drawing import Pictures, seed_of
+from .pool import POOL, TRANSDUCTIVE, add_to_pool
+from .split import Split
 
-__all__ = ["TooFewShots", "few_shot_folds", "few_shot_rows"]
+__all__ = ["TooFewShots", "few_shot_folds", "few_shot_rows", "hold_out"]
 
 
 def few_shot_folds(
@@ -51,3 +53,20 @@ def few_shot_rows(target_train: LabelledImages, *, folds: int | None = None, see
         order=lambda shot: seed_of("few-shot", seed, min(map(target_train.name, shot))),
         unit="images",
     )
+
+
+def hold_out(split: Split, train: LabelledImages, held: LabelledImages) -> dict[str, LabelledImages]:
+    """Return the sides of a split on which settings are tried: `train` instead of all labelled target images.
+
+    The held-out images are the side "validation". They are to the pool what the test images are: a transductive split
+    shows them to training without their labels, an inductive one does not show them.
+
+    Args:
+        split: The split.
+        train: Labelled target images that train.
+        held: Those that are held out.
+    """
+    sides = {**split.sides, "target_train": train, "validation": held}
+    if split.pool == TRANSDUCTIVE:
+        sides[POOL] = add_to_pool(split.sides[POOL], held)
+    return sides

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from ..datasets.dataset import DataSet
-from .cross_validation import few_shot_folds
+from .cross_validation import few_shot_folds, hold_out
 from .drawing import Drawing, check_count
-from .pool import POOL, SUPERVISED, TRANSDUCTIVE, add_to_pool
+from .pool import SUPERVISED
 from .split import Split
 
 
@@ -157,10 +157,8 @@ def folds_split(
     if fold >= len(folds):
         raise ValueError(f"split {split} would be fold {fold + 1}, but no class has more than {len(folds)} pictures")
     train, held = folds[fold]
-    sides = {"source_train": whole.sides["source_train"], "target_train": train, "target_test": held}
-    if pool != SUPERVISED:
-        seen = whole.sides[POOL]
-        sides[POOL] = add_to_pool(seen, held) if pool == TRANSDUCTIVE else seen
+    sides = hold_out(whole, train, held)
+    sides["target_test"] = sides.pop("validation")
     return replace(
         whole,
         protocol="paper-folds",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..._files import refuse_link, write_json
 from ..._reading import read_json
 from ...data.labelled import Progress
+from ...data.protocols.pool import POOLS, SUPERVISED
 from ...experiments.result import Attempt
 from ..published import published
 from ..results import ResultRow, collect, shifts_of
@@ -49,7 +50,7 @@ def write_figures(records: Iterable[Attempt], grid: "Grid", out: Path, progress:
         records: Records as the store returns them.
         grid: The grid that they belong to; its `figures` name what to draw.
         out: Folder of the experiment; the files go to `out/figures`, each as .png and .svg: zeta; shots, sigma and
-            curves with the name of the shift; confusion with shift and method.
+            curves with the name of the shift; confusion with shift and method; the pool last, if there are several.
         progress: Called with the number drawn.
 
     Returns:
@@ -73,9 +74,20 @@ def figure_names(records: Iterable[Attempt], grid: "Grid") -> list[str]:
 
 
 def _named(records: Sequence[Attempt], grid: "Grid") -> Named:
-    rows, shifts = collect(records, grid), shifts_of(records, grid)
-    for kind in grid.figures:
-        yield from _DRAWERS[kind](rows, shifts, grid)
+    shifts = shifts_of(records, grid)
+    for part in grid.by_pool():
+        rows, (pool,) = collect(records, part), part.pool
+        for kind in grid.figures:
+            for name, draw in _DRAWERS[kind](rows, shifts, part):
+                yield f"{name}-{pool}" if len(grid.pool) > 1 else name, partial(_captioned, draw, pool)
+
+
+def _captioned(draw: Callable[[], "Figure | None"], pool: str) -> "Figure | None":
+    """Draw a figure and say what the unlabelled target images are, if there are any."""
+    figure = draw()
+    if figure is not None and pool != SUPERVISED:
+        figure.supxlabel(f"{pool}: {POOLS[pool]}", fontsize=8)
+    return figure
 
 
 def _replace_written(folder: Path, names: list[str]) -> None:

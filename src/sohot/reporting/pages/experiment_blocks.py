@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...data.protocols.pool import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
 from ...experiments.cell import Cell
 from ...experiments.result import Curve, DoneCell
 from ..published import backbone_label
@@ -28,6 +29,13 @@ _SPACE = "\N{NO-BREAK SPACE}"
 _DIFFERENCE = ("points", "from", "to", "verdict", "p (t)", "p (Wilcoxon)", "splits", "won / tied / lost")
 
 
+_ACCURACY = {
+    SUPERVISED: "Accuracy in % on unseen target images",
+    TRANSDUCTIVE: "Transductive accuracy in %, on target images that training saw without their labels",
+    INDUCTIVE: "Inductive accuracy in %, on target images never seen",
+}
+
+
 def result_blocks(table: ResultTable) -> list[Block]:
     """Show our accuracies and published ones, with their notes."""
     shifts, varied = table.shifts, table.varied
@@ -42,7 +50,7 @@ def result_blocks(table: ResultTable) -> list[Block]:
         rows.append([name, *values, *entries, *average, origin, backbone_label(row.backbone)])
     columns = ["method", *varied, *shifts, *(["average"] if several else []), "origin", "backbone"]
     marked = frozenset(place for place, row in enumerate(table.rows) if row.method == table.baseline)
-    caption = "Accuracy in % on unseen target images: mean ± standard deviation over the splits"
+    caption = f"{_ACCURACY[table.pool]}: mean ± standard deviation over the splits"
     blocks: list[Block] = [Table(caption, columns, rows, marked)]
     return [*blocks, Points(table.notes)] if table.notes else blocks
 

@@ -2,18 +2,21 @@
 
 import math
 import shlex
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ... import __version__
 from ..._reading import read_text
 from ...data.names import enumerate_words
+from ...data.protocols.pool import POOLS, SUPERVISED
 from ...experiments.cell import relevant_settings
 from ...experiments.grid import Grid, read_grid
 from ...experiments.result import Attempt, DoneCell, done_cells
 from ...experiments.store import Store
 from ..figures import figure_names
 from ..published import backbone_label
+from ..results import accuracy_name
 from ..statistics import PairedDifference
 from ..tables.result_table import ResultTable, result_table
 from .blocks import Block, Fact, Gallery, Listing, Page, Pairs, Plot, Section, Side, Words, embed_figures
@@ -36,12 +39,12 @@ RESULTS, GRID, FIGURES = "results.sqlite", "grid.toml", "figures"
 
 @dataclass(frozen=True)
 class Experiment:
-    """The contents of an experiment's folder.
+    """The contents of an experiment's folder, those with one value of `pool`: results of others are never mixed in.
 
     Attributes:
         folder: The folder.
-        grid: The grid.
-        records: The latest attempt at each cell.
+        grid: The grid, with this value of `pool`.
+        records: The latest attempt at each cell with it.
         table: The table of the records.
         figures: Picture files of this grid; others may lie beside them.
     """
@@ -69,13 +72,13 @@ class Experiment:
         frozen = any(record.cell.frozen for record in self.records)
         given = self.grid.frozen if frozen else self.grid.settings
         for method in self.grid.methods:
-            looked_at = relevant_settings(method, {**given, **self.grid.vary}, frozen=frozen)
+            looked_at = relevant_settings(method, {**given, **self.grid.vary}, frozen=frozen, pool=self.table.pool)
             wanted += each * math.prod(len(values) for name, values in self.grid.vary.items() if name in looked_at)
         return len(self.done), len(self.failed), wanted
 
 
-def load_experiment(folder: Path) -> Experiment:
-    """Read an experiment, finished or not.
+def load_experiments(folder: Path) -> list[Experiment]:
+    """Read an experiment, finished or not: one part for each value of `pool` in its grid.
 
     Raises:
         FileNotFoundError: The folder has no grid.
@@ -89,14 +92,38 @@ def load_experiment(folder: Path) -> Experiment:
             records = store.records()
     grid = read_grid(folder / GRID)
     figures = [folder / FIGURES / f"{name}.png" for name in figure_names(records, grid)]
-    return Experiment(folder, grid, records, result_table(records, grid), list(filter(Path.is_file, figures)))
+    parts = []
+    for part in grid.by_pool():
+        own = [record for record in records if record.cell.pool in part.pool]
+        shown = figures if len(grid.pool) == 1 else [file for file in figures if file.stem.endswith(f"-{part.pool[0]}")]
+        parts.append(Experiment(folder, part, own, result_table(own, part), list(filter(Path.is_file, shown))))
+    return parts
 
 
 def experiment_page(folder: Path) -> Page:
     """Build the report of an experiment."""
-    experiment = load_experiment(folder)
+    parts = load_experiments(folder)
+    sections = [section for part in parts for section in _named(_sections(part), part, len(parts))]
+    sections += [
+        Section("Configuration", [Pairs(_configuration(parts))]),
+        Section("Repeat it", _repeat(next((part for part in parts if part.records), parts[0]))),
+    ]
+    summary = [sentence for part in parts for sentence in _summary(part)]
+    seconds = sum(sum(result.seconds.values()) for part in parts for _, result in part.done)
+    facts = [fact for part in parts for fact in _facts(part, len(parts))]
+    facts.append(Fact(duration(seconds), "computing time", "over all cells"))
+    return Page(parts[0].table.title, "experiment", summary, facts, sections, f"Written by sohot {__version__}")
+
+
+def _named(sections: list[Section], part: Experiment, parts: int) -> list[Section]:
+    """Put the value of `pool` before the headings, if there are several."""
+    return sections if parts == 1 else [replace(one, title=f"{part.table.pool}: {one.title}") for one in sections]
+
+
+def _sections(experiment: Experiment) -> list[Section]:
+    """Show the results with one value of `pool`."""
     table = experiment.table
-    sections = [
+    return [
         Section("Results", result_blocks(table)),
         *difference_sections(table),
         *_plots("Splits", [split_plot(table)]),
@@ -107,12 +134,7 @@ def experiment_page(folder: Path) -> Page:
         *_figure_sections(experiment),
         *choice_sections(experiment),
         *failure_sections(experiment),
-        Section("Configuration", [Pairs(_configuration(experiment))]),
-        Section("Repeat it", _repeat(experiment)),
     ]
-    return Page(
-        table.title, "experiment", _summary(experiment), _facts(experiment), sections, f"Written by sohot {__version__}"
-    )
 
 
 def _means(table: ResultTable) -> dict[str, float]:
@@ -131,9 +153,9 @@ def _summary(experiment: Experiment) -> list[str]:
     first = (
         f"{count(len(experiment.grid.methods), 'method')} on {table.dataset}, {shifts}, "
         f"{count(len(table.splits), 'split')} each, with the backbone {backbone_label(table.backbone)} and the "
-        f"protocol “{table.protocol}”."
+        f"protocol “{table.protocol}”; {table.pool}: {POOLS[table.pool]}."
     )
-    told = differences_in_words(_means(table), table.baseline, _differences(table))
+    told = differences_in_words(_means(table), table.baseline, _differences(table), accuracy_name(table.pool))
     summary = [first, told if done >= wanted else told.replace("accuracy is", "accuracy so far is", 1)]
     if done < wanted:
         told = f"The experiment is not complete: {done} of {wanted} cells are done"
@@ -141,21 +163,22 @@ def _summary(experiment: Experiment) -> list[str]:
     return summary
 
 
-def _facts(experiment: Experiment) -> list[Fact]:
+def _facts(experiment: Experiment, parts: int) -> list[Fact]:
     table = experiment.table
     means, (done, failed, wanted) = _means(table), experiment.progress()
     facts = []
     if means:
         best = max(means, key=lambda name: means[name])
-        facts.append(Fact(f"{means[best]:.1f} %", "highest average", best))
+        average = "average" if table.pool == SUPERVISED else f"{table.pool} average"
+        facts.append(Fact(f"{means[best]:.1f} %", f"highest {average}", best))
         if one := _differences(table).get(best):
             interval = no_interval(one)
             if one.low is not None and one.high is not None:
                 interval = f"95 %: {points(one.low)} to {points(one.high)}"
             facts.append(Fact(points(one.mean), f"points against {table.baseline}", interval))
-    facts.append(Fact(f"{done} of {wanted}", "results", f"{failed} failed" if failed else "none failed"))
-    seconds = sum(sum(result.seconds.values()) for _, result in experiment.done)
-    return [*facts, Fact(duration(seconds), "computing time", "over all cells")]
+    which = "results" if parts == 1 else f"{table.pool} results"
+    facts.append(Fact(f"{done} of {wanted}", which, f"{failed} failed" if failed else "none failed"))
+    return facts
 
 
 def _plots(title: str, drawn: list[Plot | None] | list[Plot], *, side: bool = False) -> list[Section]:
@@ -182,16 +205,18 @@ def _figure_sections(experiment: Experiment) -> list[Section]:
     return [Section("Figures", blocks)] if blocks else []
 
 
-def _configuration(experiment: Experiment) -> list[tuple[str, str]]:
-    grid = experiment.grid
-    plain = {name: getattr(grid, name) for name in ("dataset", "protocol", "backbone", "shifts", "splits", "methods")}
+def _configuration(parts: Sequence[Experiment]) -> list[tuple[str, str]]:
+    grid = replace(parts[0].grid, pool=tuple(part.table.pool for part in parts))
+    records = [record for part in parts for record in part.records]
+    shown = ("dataset", "protocol", "pool", "backbone", "shifts", "splits", "methods")
+    plain = {name: getattr(grid, name) for name in shown}
     varied = {f"varied: {name}": values for name, values in grid.vary.items()}
-    frozen = any(cell.frozen for cell, _ in experiment.done)
+    frozen = any(record.cell.frozen for record in records)
     pairs = [*pairs_of(plain), *pairs_of(grid.frozen if frozen else grid.settings), *pairs_of(varied)]
     for name in ("sohot", "torch", "python"):
-        found = dict.fromkeys(str(record.versions.get(name)) for record in experiment.records)
+        found = dict.fromkeys(str(record.versions.get(name)) for record in records)
         pairs += [(f"version of {name}", ", ".join(found))] if found else []
-    machines = len({record.host for record in experiment.records})
+    machines = len({record.host for record in records})
     return [*pairs, ("machines", str(machines))] if machines > 1 else pairs
 
 

@@ -155,7 +155,10 @@ def _spell(value: Any) -> str:
 
 
 def differences_in_words(
-    means: Mapping[str, float], baseline: str, differences: Mapping[str, PairedDifference | None]
+    means: Mapping[str, float],
+    baseline: str,
+    differences: Mapping[str, PairedDifference | None],
+    accuracy: str = "accuracy",
 ) -> str:
     """Say which method has the highest mean, whether that is more than chance, and how many were compared.
 
@@ -163,6 +166,7 @@ def differences_in_words(
         means: Mean accuracy in per cent, by method.
         baseline: What the methods are compared with.
         differences: Paired differences from the baseline, by method.
+        accuracy: What it is called.
 
     Example:
         >>> print(differences_in_words({"s+t": 80.0, "so": 82.0}, "s+t", {"so": None}))
@@ -171,7 +175,7 @@ def differences_in_words(
     if not means:
         return "Nothing can be compared yet: no method has a result on every shift."
     best = max(means, key=lambda name: means[name])
-    told = f"The highest accuracy is {means[best]:.1f} %, reached by {best}."
+    told = f"The highest {accuracy} is {means[best]:.1f} %, reached by {best}."
     if baseline not in means:
         return f"{told} There is no {baseline} to compare it with."
     if best == baseline:

@@ -181,13 +181,15 @@ def _one_line(text: str) -> str:
 Formatter = Callable[[Document], str]
 FORMATS: dict[str, Formatter] = {"txt": to_text, "md": to_markdown, "tex": to_latex}
 """By the suffix of the file."""
+TABLE = "table"
+"""The name of the files."""
 
 
-def write_documents(document: Document, data: Any, csv_text: str, out: Path) -> list[Path]:
+def write_documents(document: Document, data: Any, csv_text: str, out: Path, name: str = TABLE) -> list[Path]:
     """Write one table in all formats, each file atomically."""
     out.mkdir(parents=True, exist_ok=True)
     contents = {suffix: f"{form(document)}\n".encode() for suffix, form in FORMATS.items()}
     contents |= {"csv": csv_text.encode(), "json": to_json(data)}
     for suffix, content in contents.items():
-        write_atomically(out / f"table.{suffix}", content)
-    return [out / f"table.{suffix}" for suffix in contents]
+        write_atomically(out / f"{name}.{suffix}", content)
+    return [out / f"{name}.{suffix}" for suffix in contents]

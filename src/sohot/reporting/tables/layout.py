@@ -4,6 +4,7 @@ import string
 from collections.abc import Iterator
 from typing import Any
 
+from ...data.protocols.pool import POOLS
 from ..published import backbone_label
 from ..results import show_value
 from ..statistics import PairedDifference
@@ -55,7 +56,7 @@ def lay_out(table: ResultTable) -> Document:
     blocks = [_accuracies(table, marks)]
     if table.differences:
         blocks.append(_differences(table))
-    return Document(table.title, blocks, [*marks.notes(), *table.notes])
+    return Document(f"{table.title} ({table.pool}: {POOLS[table.pool]})", blocks, [*marks.notes(), *table.notes])
 
 
 def _accuracies(table: ResultTable, marks: Marks) -> TextTable:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...data.names import enumerate_words
+from ...data.protocols.pool import INDUCTIVE, TRANSDUCTIVE
 from ..published import backbone_label, published, published_source, stable_ranges
-from ..results import ResultRow, show_value
+from ..results import ResultRow, accuracy_name, show_value
 
 if TYPE_CHECKING:
     from ...experiments.grid import Grid
@@ -17,6 +18,12 @@ _SELECTION = {
     "none": "settings were fixed before this run, in the grid",
     "cv": "settings were chosen by few-shot cross-validation on training images",
     "validation": "settings were chosen on the protocol's validation images",
+}
+
+
+_POOL = {
+    TRANSDUCTIVE: "Training sees the images that test, without their labels: on new images the accuracy may be lower.",
+    INDUCTIVE: "Training sees half of the other target images without labels; the other half tests and is never seen.",
 }
 
 
@@ -33,7 +40,8 @@ def write_notes(table: "ResultTable", rows: Sequence[ResultRow], grid: "Grid") -
     """
     return [
         _numbers(table),
-        _selection(rows),
+        *([_POOL[table.pool]] if table.pool in _POOL else []),
+        _selection(rows, table.pool),
         *_frozen(rows),
         *_failures(rows),
         *(_note_differences(table) if table.differences else []),
@@ -46,16 +54,18 @@ def _numbers(table: "ResultTable") -> str:
     splits = "1 split" if count == 1 else f"{count} splits"
     spread = "" if count == 1 else ", ± population standard deviation over them"
     average = ", average = mean of the shifts" if len(table.shifts) > 1 else ""
+    name = accuracy_name(table.pool).capitalize()
     return (
-        f"Accuracy on the target in per cent ({_ACCURACY[table.accuracy]}), protocol {table.protocol!r}: "
+        f"{name} on the target in per cent ({_ACCURACY[table.accuracy]}), protocol {table.protocol!r}: "
         f"mean of {splits}{spread}{average}."
     )
 
 
-def _selection(rows: Sequence[ResultRow]) -> str:
+def _selection(rows: Sequence[ResultRow], pool: str) -> str:
     rules = sorted({one.cell.select for row in rows for one in row.done.values()} or {"none"})
     said = [_SELECTION.get(rule, f"settings were selected by {rule!r}") for rule in rules]
-    return f"Selection: {'; elsewhere '.join(said)}. Test images choose nothing."
+    tests = "Labels of test images" if pool == TRANSDUCTIVE else "Test images"
+    return f"Selection: {'; elsewhere '.join(said)}. {tests} choose nothing."
 
 
 def _frozen(rows: Sequence[ResultRow]) -> list[str]:

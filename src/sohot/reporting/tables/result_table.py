@@ -117,6 +117,7 @@ class ResultTable:
         title: Its title.
         dataset: Name of the data set.
         protocol: Name of the protocol.
+        pool: What the unlabelled target images are: "supervised" (there are none), "transductive" or "inductive".
         backbone: Name of the network.
         accuracy: "micro" or "macro".
         baseline: The method that others are compared with.
@@ -133,6 +134,7 @@ class ResultTable:
     title: str
     dataset: str
     protocol: str
+    pool: str
     backbone: str
     accuracy: str
     baseline: str
@@ -158,20 +160,24 @@ def result_table(records: Iterable[Attempt], grid: "Grid", accuracy: str = "micr
 
     Args:
         records: Records as the store returns them.
-        grid: The grid that they belong to.
+        grid: The grid that they belong to, with one value of `pool`: see `Grid.by_pool`.
         accuracy: "micro", the share of all test images (the paper), or "macro", the mean over the classes.
 
     Returns:
         The table, with the notes to print below it.
+
+    Raises:
+        ValueError: The grid has several values of `pool`, whose results are not comparable.
     """
     records = list(records)
-    grid = replace(grid, shifts=shifts_of(records, grid))
     rows = collect(records, grid)
+    grid = replace(grid.by_pool()[0], shifts=shifts_of(records, grid))
     table = ResultTable(
         name=grid.name,
         title=grid.title or grid.name,
         dataset=grid.dataset,
         protocol=grid.protocol,
+        pool=grid.pool[0],
         backbone=grid.backbone,
         accuracy=accuracy,
         baseline=grid.baseline,

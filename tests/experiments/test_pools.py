@@ -56,7 +56,7 @@ def test_a_grid_computes_tables_apart_and_keeps_supervised_cells(tmp_path):
     parts = load_experiments(tmp_path / "out")
     assert [(part.table.pool, part.progress()) for part in parts] == [(pool, (1, 0, 1)) for pool in EVERY]
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert all(f"{pool}: Results" in page for pool in EVERY)
+    assert all(f"{pool.capitalize()}: Results" in page for pool in EVERY)
     assert "Transductive accuracy in %, on target images that training saw without their labels" in page
 
 

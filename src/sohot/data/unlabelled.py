@@ -8,7 +8,7 @@ from .contents import content_keys
 from .folders import FolderScan, LeftOut, Walk, unreadable
 from .labelled import LabelledImages
 from .names import printable
-from .protocols.drawing import Pictures, seed_of
+from .protocols.drawing import Pictures
 
 
 def scan_unlabelled(
@@ -57,18 +57,20 @@ def _below(walked: Walk, folder: Path) -> Iterator[Path]:
 def halve(images: LabelledImages, seed: int) -> tuple[LabelledImages, LabelledImages]:
     """Divide images at random into two halves; copies of one image, and images of one group, stay together.
 
-    The halves depend on the seed and the names alone: neither on labels nor on the machine.
+    The order is that of a hash of the seed and the names, so the halves depend neither on labels nor on the machine.
 
     Args:
         images: The images; their labels are not read.
         seed: Any integer; another seed gives other halves.
 
     Returns:
-        Both halves, in the order of `images`; without copies, the first has at most one more.
+        Both halves, in the order of `images`; if nothing has to stay together, the first has at most one image more.
+
+    Example:
+        >>> first, second = halve(LabelledImages([], [], ["mug"]), seed=0)
+        >>> len(first), len(second)
+        (0, 0)
     """
-    halves: tuple[list[int], list[int]] = ([], [])
-    clusters = Pictures(images, content_keys([images])[0]).clusters()
-    for cluster in sorted(clusters, key=lambda rows: seed_of(seed, min(map(images.name, rows)))):
-        min(halves, key=len).extend(cluster)
-    first, second = (images.subset(sorted(rows)) for rows in halves)
-    return first, second
+    pictures = Pictures(images, content_keys([images])[0])
+    first, second = pictures.halves(range(len(images)), seed)
+    return images.subset(first), images.subset(second)

@@ -10,7 +10,7 @@ from typing import Any
 from .._files import parse_toml, write_toml
 from .._reading import read_text
 from ..data.datasets import dataset_names
-from ..data.protocols import INDUCTIVE, POOLS, PROTOCOLS, SUPERVISED, TRANSDUCTIVE, draw_names
+from ..data.protocols import INDUCTIVE, POOLS, SUPERVISED, TRANSDUCTIVE, check_protocol, draw_names
 from ..functional.plain_checks import check_choice
 from ..methods.registry import method
 from ..runs.auto import AUTO
@@ -87,7 +87,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         check_choice(self.dataset, dataset_names(), "dataset")
-        check_choice(self.protocol, tuple(PROTOCOLS), "protocol")
+        check_protocol(self.protocol)
         for one in self.figures:
             check_choice(one, FIGURES, "each of figures")
         self._put("pool", _unique((self.pool,) if isinstance(self.pool, str) else self.pool, "pool"))

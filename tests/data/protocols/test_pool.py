@@ -28,7 +28,7 @@ from sohot.data.protocols import (
     split_bytes,
 )
 from sohot.data.protocols.drawing import Pictures
-from sohot.data.protocols.pool import halve
+from sohot.data.unlabelled import halve
 
 seeds = st.integers(0, 10**6)
 
@@ -79,9 +79,8 @@ def test_halves_know_neither_labels_nor_the_order_of_files(target: Rows, seed: i
 
 
 def halves_of(images: LabelledImages, seed: int) -> tuple[set[Path], set[Path]]:
-    pictures = Pictures(images, [str(content) for content in contents(images)])
-    first, second = pictures.halves(range(len(images)), seed)
-    return {images.files[row] for row in first}, {images.files[row] for row in second}
+    first, second = halve(images, seed)
+    return set(first.files), set(second.files)
 
 
 def test_halves_are_equal_and_another_split_has_others(office: DataSet) -> None:
@@ -90,7 +89,6 @@ def test_halves_are_equal_and_another_split_has_others(office: DataSet) -> None:
     assert [split.counts()[POOL] for split in splits] == [12, 12]
     assert [split.counts()["target_test"] for split in splits] == [12, 12]
     assert splits[0].sides[POOL] != splits[1].sides[POOL]
-    assert halve([[0], [1], [2]], order=lambda rows: rows[0]) == ([0, 2], [1])
 
 
 @pytest.mark.parametrize("pool", [TRANSDUCTIVE, INDUCTIVE])

@@ -28,6 +28,7 @@ __all__ = [
     "Split",
     "TooFewShots",
     "check_leaks",
+    "check_protocol",
     "draw_names",
     "few_shot_folds",
     "few_shot_rows",
@@ -49,6 +50,19 @@ PROTOCOLS: Mapping[str, Callable[..., Split]] = {
     "rectified": rectified_split,
     "k-shot": k_shot_split,
 }
+
+
+def check_protocol(name: str) -> None:
+    """Require the name of a protocol, and explain the names of pools, which are something else.
+
+    >>> check_protocol("inductive")
+    Traceback (most recent call last):
+    ...
+    ValueError: protocol says how images are drawn: paper, paper-folds, rectified, k-shot; 'inductive' is a pool
+    """
+    if name in POOLS:
+        raise ValueError(f"protocol says how images are drawn: {', '.join(PROTOCOLS)}; {name!r} is a pool")
+    check_choice(name, tuple(PROTOCOLS), "protocol")
 
 
 def draw_names(protocol: str) -> list[str]:
@@ -83,7 +97,7 @@ def make_split(
     Raises:
         ValueError: A name or number is wrong, or a leak was found.
     """
-    check_choice(protocol, tuple(PROTOCOLS), "protocol")
+    check_protocol(protocol)
     taken = draw_names(protocol)
     for name in settings:
         if name not in taken:

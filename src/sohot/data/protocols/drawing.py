@@ -10,7 +10,7 @@ from ..datasets.dataset import DataSet
 from ..labelled import LabelledImages
 from ..names import enumerate_words
 from ..shots import short_classes, shot_rows
-from .pool import INDUCTIVE, POOL, POOLS, SUPERVISED, halve
+from .pool import INDUCTIVE, POOL, POOLS, SUPERVISED
 from .split import Dropped, Split
 
 
@@ -89,10 +89,18 @@ class Pictures:
         return list(together.values())
 
     def halves(self, rows: Iterable[int], seed: int) -> tuple[list[int], list[int]]:
-        """Divide rows at random into two halves; what shows the same thing stays together. No label is read."""
+        """Divide rows at random into two halves; what shows the same thing stays together. No label is read.
+
+        A hash of the seed and the names gives the order, so nothing depends on the machine. Where nothing has to stay
+        together, the first half has at most one row more.
+        """
         wanted = set(rows)
         clusters = [kept for cluster in self.clusters() if (kept := [row for row in cluster if row in wanted])]
-        return halve(clusters, lambda cluster: seed_of(seed, min(map(self.images.name, cluster))))
+        clusters.sort(key=lambda cluster: seed_of(seed, min(map(self.images.name, cluster))))
+        halves: tuple[list[int], list[int]] = ([], [])
+        for cluster in clusters:
+            min(halves, key=len).extend(cluster)
+        return sorted(halves[0]), sorted(halves[1])
 
 
 class Drawing:

@@ -1,6 +1,5 @@
 """The pool: target images without labels that training may see, and how they relate to the images that test."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..labelled import LabelledImages
@@ -32,23 +31,3 @@ def add_to_pool(pool: LabelledImages, images: LabelledImages) -> LabelledImages:
         parts=(*pool.parts, *images.parts),
         groups=(*pool.groups, *images.groups),
     )
-
-
-def halve(clusters: Sequence[Sequence[int]], order: Callable[[Sequence[int]], int]) -> tuple[list[int], list[int]]:
-    """Divide rows into two halves without dividing a cluster.
-
-    Args:
-        clusters: Rows that belong together.
-        order: Sorts the clusters; each goes to the half that has fewer rows by then.
-
-    Returns:
-        The rows of both halves, sorted; without clusters of several rows, the first has at most one more.
-
-    Example:
-        >>> halve([[0, 1], [2], [3], [4]], order=lambda rows: -rows[0])
-        ([0, 1, 4], [2, 3])
-    """
-    halves: tuple[list[int], list[int]] = ([], [])
-    for cluster in sorted(clusters, key=order):
-        min(halves, key=len).extend(cluster)
-    return sorted(halves[0]), sorted(halves[1])

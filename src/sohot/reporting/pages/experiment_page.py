@@ -117,7 +117,11 @@ def experiment_page(folder: Path) -> Page:
 
 def _named(sections: list[Section], part: Experiment, parts: int) -> list[Section]:
     """Put the value of `pool` before the headings, if there are several."""
-    return sections if parts == 1 else [replace(one, title=f"{part.table.pool}: {one.title}") for one in sections]
+    return (
+        sections
+        if parts == 1
+        else [replace(one, title=f"{part.table.pool.capitalize()}: {one.title}") for one in sections]
+    )
 
 
 def _sections(experiment: Experiment) -> list[Section]:

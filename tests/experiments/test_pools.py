@@ -115,11 +115,22 @@ def test_cells_with_a_pool_prepare_views_of_what_trains_and_plain_images_of_what
     assert sorted((where.out / "features").rglob("*.safetensors")) == before
 
 
+def test_a_cell_that_ignores_the_pool_tests_a_supervised_model(where):
+    ignoring = {"settings": {**SMALL, "pool_weight": 0}}
+    supervised, transductive, inductive = cells_of(where, **ignoring).values()
+    plain = run_cell.run_cell(supervised, where)
+    assert run_cell.run_cell(transductive, where).accuracy == plain.accuracy
+    assert run_cell.run_cell(inductive, where).curve == plain.curve
+    assert {side for folder, _ in needed_features([inductive], where) for side in [folder.views]} == {None}
+
+
 def test_settings_for_a_pool_do_not_multiply_cells_without_one(where):
     made = small_grid(splits=(1,), methods=("s+t",), pool=EVERY, vary={"pool_weight": [0.5, 1.0], "pool_views": [1, 2]})
     found = [cell.pool for cell in cells(made, open_dataset("domains", where.root))]
     assert {pool: found.count(pool) for pool in EVERY} == {"supervised": 1, "transductive": 4, "inductive": 4}
     assert len({cell.key for cell in cells_of(where).values()}) == 3
+    ignored = replace(made, vary={"pool_weight": [0.0], "pool_views": [1, 2]}, pool=("inductive",))
+    assert len(cells(ignored, open_dataset("domains", where.root))) == 1
     assert cells_of(where)["supervised"] == cells_of(where, pool=("supervised",))["supervised"]
 
 

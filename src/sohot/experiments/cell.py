@@ -25,6 +25,7 @@ MOST_CELLS = 100_000
 """Limits of a grid: more than these are a slip of the pen, and would only fill the memory."""
 
 _FILES = ("weights", "source_weights")
+_OF_POOL = {*POOL_OPTIONS, "pool_views"}
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,9 @@ def relevant_settings(
     """
     dropped = set(method(name).ignored(on_features=frozen))
     if pool == SUPERVISED:
-        dropped |= {*POOL_OPTIONS, "pool_views"}
+        dropped |= _OF_POOL
+    elif settings.get("pool_weight") == 0:  # as if there were none
+        dropped |= _OF_POOL - {"pool_weight"}
     if not frozen and settings.get("heads", "shared") == "shared":
         dropped.add("coupling")
     if not frozen and settings.get("optimizer", "sgd") != "sgd":

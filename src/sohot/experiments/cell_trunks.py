@@ -17,7 +17,7 @@ from ..runs.trunk_store import TrunkStore
 from .cell import Cell
 from .cell_training import FEATURES, Workplace, config_of, draw_split
 
-_NETWORK = (*OPTIONS, *START, "seed", "pool_views")
+_NETWORK = (*OPTIONS, *START, "seed", "pool_views", "pool_weight")
 
 
 def prepare(cells: Sequence[Cell], where: Workplace, progress: Progress | None = None) -> int:
@@ -86,7 +86,7 @@ class _Trunks(NamedTuple):
         model, store = build_model(config, num_classes), TrunkStore(where.out / FEATURES)
         domains = ("target", "source")
         plain = {domain: store.folder(model, domain) for domain in domains}
-        if cell.pool == SUPERVISED or is_solved(model):
+        if cell.pool == SUPERVISED or is_solved(model) or not config.pool_weight:
             return cls(plain, None)
         views = ViewSet(config.seed, config.pool_views)
         frozen = [domain for domain in domains if len(model.trunk(domain))]  # else images are read anew in each step

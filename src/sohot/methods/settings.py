@@ -111,7 +111,9 @@ class PoolOptions:
         one_of(*RECIPES),
         shown="the method's own",
     )
-    pool_weight: float = option(1.0, POOL, "Factor of the losses on unlabelled images.", NOT_NEGATIVE)
+    pool_weight: float = option(
+        1.0, POOL, "Factor of the losses on unlabelled images; 0 trains as if there were none.", NOT_NEGATIVE
+    )
     threshold: float | None = option(
         None,
         POOL,

@@ -131,7 +131,7 @@ def train_and_test(
     """
     ranks, device = Ranks.here(), choose_device(config.device)
     model = build_model(config, len(data.classes))
-    if is_solved(model):  # nothing that unlabelled images could train
+    if is_solved(model) or not config.pool_weight:  # nothing that unlabelled images could train
         data = replace(data, pool=None)
     used = _Used.of(config, data, fold)
     times = [time.perf_counter()]

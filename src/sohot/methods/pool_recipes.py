@@ -29,6 +29,8 @@ class PoolRecipe:
         prior: What the shares of the pseudo-labels are moved toward.
         teacher: Weight of the past in the running average of the weights that gives the pseudo-labels and is tested.
         ramp_up: Share of the steps over which the weight of the terms rises from 0.
+        cosine: Temperature of the classifier of directions that it needs, see `sohot.networks.cosine`; None for a
+            linear classifier.
     """
 
     name: str
@@ -40,6 +42,7 @@ class PoolRecipe:
     prior: str = "estimated"
     teacher: float = 0.99
     ramp_up: float = 0.5
+    cosine: float | None = None
 
 
 _USUAL = PoolRecipe("pseudo+im", "pseudo-labels and information", {PSEUDO: 1.0, INFORMATION: 0.3})

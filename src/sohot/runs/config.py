@@ -10,6 +10,7 @@ from ..data.names import printable
 from ..functional.plain_checks import nearest
 from ..methods.choices import BATCH_NORMS, DROPOUTS, INDUCTIVE, STREAMS, TAPS, TRAINS, TRANSDUCTIVE
 from ..methods.options import (
+    ABOVE_ZERO,
     DATA,
     MACHINE,
     METHOD,
@@ -34,6 +35,7 @@ from ..methods.options import (
     redeclared,
     renamed,
 )
+from ..methods.pool_recipes import USUAL
 from ..methods.registry import method
 from ..methods.settings import LOGGERS, FitSettings, HeadOptions, HeadSettings, ImageOptions
 from ..networks.names import absolute_name, backbone_names, check_backbone_name, files_of
@@ -123,6 +125,13 @@ class RunConfig(ImageOptions, HeadOptions):
         "auto", NETWORK, f"Batch-norm statistics of trained layers: {', '.join(BATCH_NORMS[:-1])} or {BATCH_NORMS[-1]}."
     )
     projection: int | None = option(None, NETWORK, "Project the features of both streams to this size.", WIDTH)
+    cosine: float | None = option(
+        None,
+        NETWORK,
+        "Classify by direction alone: features are divided by their length, logits by this temperature.",
+        ABOVE_ZERO,
+        shown="mme: 0.05",
+    )
 
     keep: str = option(
         "better",
@@ -253,6 +262,15 @@ class RunConfig(ImageOptions, HeadOptions):
             steps = FitSettings.steps if self.steps is None else self.steps
         return FitSettings(**values, steps=steps, loggers=loggers, from_trunk=from_trunk)
 
+    def used_cosine(self) -> float | None:
+        """Return the temperature of a classifier of directions, given or that of the pool's recipe; None for neither.
+
+        >>> RunConfig().used_cosine(), RunConfig(cosine=0.1).used_cosine()
+        (None, 0.1)
+        """
+        usual = USUAL if self.method.strip().lower() in RESOLVED else method(self.method).pool
+        return self.used_recipe(usual).cosine if self.cosine is None else self.cosine
+
     def stored(self) -> dict[str, Any]:
         """Return the options stored with a run, as TOML values with absolute paths."""
         found: dict[str, Any] = {}
@@ -278,6 +296,9 @@ and how to compute."""
 
 POOL_OPTIONS = tuple(one.name for one in in_groups(RunConfig) if one.metadata["group"] == POOL)
 """Options that do nothing without unlabelled images."""
+
+YOUNGER = (*POOL_OPTIONS, "cosine")
+"""Options that stored choices of earlier versions do not know."""
 
 _NETWORKS = ("backbone", "source_backbone")
 FOLDERS = ("source", "unlabelled")

@@ -17,6 +17,7 @@ from ..data.protocols.cross_validation import few_shot_rows
 from ..heads.logistic import fit_logistic
 from ..heads.preparation import principal_axes
 from ..methods.settings import HeadSettings
+from ..networks.cosine import UnitLength
 from ..networks.inference import run_batches
 from ..networks.trunk_and_tail import TargetClassifier
 from ..networks.two_streams import TwoStreams
@@ -59,11 +60,12 @@ class FrozenHead:
 
     @torch.no_grad()
     def install(self, model: TwoStreams) -> None:
-        """Make it the classifier of both domains."""
+        """Make it the classifier of both domains; one of directions will divide by its temperature."""
+        temperature = 1.0 if model.cosine is None else model.cosine
         for head in model.heads.values():
             assert isinstance(head, nn.Linear)
-            head.weight.copy_(self.weight)
-            head.bias.copy_(self.bias)
+            head.weight.copy_(self.weight * temperature)
+            head.bias.copy_(self.bias * temperature)
 
 
 def has_frozen_head(config: RunConfig) -> bool:
@@ -156,7 +158,8 @@ def features_at_rest(
         from_trunk: The inputs are outputs of the trunk.
     """
     trunk = nn.Identity() if from_trunk else model.trunk(domain)
-    network = TargetClassifier(trunk, deepcopy(model.tails.of(domain)), nn.Identity(), model.norm_bound).to(device)
+    seen = nn.Identity() if model.cosine is None else UnitLength()
+    network = TargetClassifier(trunk, deepcopy(model.tails.of(domain)), seen, model.norm_bound).to(device)
     batches = map(inputs.batch, torch.split(torch.arange(len(inputs)), batch))
     return torch.cat([rows.float() for rows in run_batches(network, batches, device)])
 

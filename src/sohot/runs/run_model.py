@@ -19,7 +19,7 @@ from .config import RunConfig
 
 OPTIONS = (
     *("backbone", "tap", "dropout", "image_size", "channels", "source_backbone", "source_tap", "source_channels"),
-    *("streams", "heads", "trains", "batch_norm", "norm_bound", "projection"),
+    *("streams", "heads", "trains", "batch_norm", "norm_bound", "projection", "cosine"),
 )
 """Options that decide the network, except its weights."""
 
@@ -42,7 +42,8 @@ def describe_model(config: RunConfig, model: TwoStreams) -> dict[str, Any]:
     """Describe a network as JSON values, for `rebuild_model`."""
     stored = config.stored()
     values = {name: stored.get(name) for name in (*OPTIONS, *START)}
-    return {**values, "streams": model.streams, "trains": model.trains, "input": asdict(model.inputs["target"])}
+    resolved = {"streams": model.streams, "trains": model.trains, "cosine": model.cosine}
+    return {**values, **resolved, "input": asdict(model.inputs["target"])}
 
 
 def rebuild_model(description: Mapping[str, Any], num_classes: int) -> TwoStreams:
@@ -78,6 +79,7 @@ def _streams(config: RunConfig, num_classes: int, *, trained: bool) -> TwoStream
         norm_bound=config.norm_bound,
         projection=config.projection,
         batch_norm=config.batch_norm,
+        cosine=config.used_cosine(),
     )
 
 

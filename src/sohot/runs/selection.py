@@ -16,7 +16,7 @@ from ..selection.spaces import HEAD
 from ..training.errors import Interrupted, TrainingError
 from ..training.ranks import Ranks
 from .auto import AUTO, STAGE, SelectionFile, is_auto
-from .config import POOL_OPTIONS, RESULT_OPTIONS, RunConfig
+from .config import RESULT_OPTIONS, YOUNGER, RunConfig
 from .frozen_head import target_folds
 from .run_data import RunData, digest_names
 from .train_and_test import train_fold
@@ -153,9 +153,9 @@ def asked_options(config: RunConfig, given: Collection[str] | None) -> dict[str,
 
 
 def result_options(config: RunConfig) -> dict[str, Any]:
-    """Return the options that affect a result, as TOML values; those of the pool only if they were changed."""
+    """Return the options that affect a result, as TOML values; younger ones only if they were changed."""
     stored, changed = config.stored(), config.changed()
-    return {name: stored.get(name) for name in RESULT_OPTIONS if name not in POOL_OPTIONS or name in changed}
+    return {name: stored.get(name) for name in RESULT_OPTIONS if name not in YOUNGER or name in changed}
 
 
 def describe_data(data: RunData) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from .trunk_folder import RowInputs, TrunkFolder, fill_folders
 from .trunk_outputs import OFF, SHARED, augmented_images, choose_cache, fitting_views, image_inputs, trunk_outputs
 from .view_inputs import ViewInputs
 
-_ABOVE_THE_TRUNK = ("streams", "heads", "norm_bound", "projection")
+_ABOVE_THE_TRUNK = ("streams", "heads", "norm_bound", "projection", "cosine")
 _TRUNK = (*(name for name in OPTIONS if name not in _ABOVE_THE_TRUNK), *START, "seed", "augment")
 
 Key = tuple[object, ...]

@@ -1,4 +1,4 @@
-"""What a classifier's answers to rows without labels tell: entropy, class shares, pseudo-labels.
+"""What a classifier's answers to rows without labels tell: entropy, confusion, class shares, pseudo-labels.
 
 Every function works on (…, rows, classes), so that many fits can share one call.
 """
@@ -14,14 +14,22 @@ PRIOR_ROWS = 0.5
 """Weight of the uniform distribution in estimated shares, as a multiple of the number of rows: shares never reach 0."""
 
 
+CONFUSION_TEMPERATURE = 2.5
+"""Temperature of minimum class confusion in its paper."""
+
+
 def mean_entropy(logits: Tensor) -> Tensor:
     """Return the mean entropy of the predictions, in nats: (…).
 
     >>> round(mean_entropy(torch.zeros(3, 4)).item(), 4)  # log 4
     1.3863
     """
-    logs = logits.log_softmax(-1)
-    return -(logs.exp() * logs).sum(-1).mean(-1)
+    return _entropies(logits.log_softmax(-1)).mean(-1)
+
+
+def _entropies(logs: Tensor) -> Tensor:
+    """Return the entropy of each row of log-probabilities."""
+    return -(logs.exp() * logs).sum(-1)
 
 
 def information_loss(logits: Tensor, prior: Tensor) -> Tensor:
@@ -41,9 +49,50 @@ def information_loss(logits: Tensor, prior: Tensor) -> Tensor:
     """
     logs = logits.log_softmax(-1)
     mean = logs.exp().mean(-2)
-    # xlogy: a class that nobody predicts adds 0, with a gradient of 0 instead of NaN.
-    divergence: Tensor = (torch.special.xlogy(mean, mean) - mean * prior.log()).sum(-1)
-    return -(logs.exp() * logs).sum(-1).mean(-1) + divergence
+    # Clamped, a class that nobody predicts adds 0, with a gradient of 0 instead of NaN.
+    divergence = (mean * (mean.clamp(min=torch.finfo(mean.dtype).tiny).log() - prior.log())).sum(-1)
+    return _entropies(logs).mean(-1) + divergence
+
+
+def class_confusion(logits: Tensor, temperature: float = CONFUSION_TEMPERATURE) -> Tensor:
+    """Return how much the predictions mix classes up, the loss of minimum class confusion: (…).
+
+    With p_j the prediction of row j at this temperature and w_j ∝ 1 + exp(−H(p_j)), sure rows counting up to twice,
+    K = Σ_j w_j p_j p_jᵀ says which classes are predicted together. The loss is the share of each row of K that lies off
+    the diagonal, averaged over the classes. (Jin et al., Minimum Class Confusion for Versatile Domain Adaptation, ECCV
+    2020. The gradient is that of this equation; the authors' code takes w as constant.)
+
+    Args:
+        logits: Shape (…, n, C).
+        temperature: What logits are divided by.
+
+    Example:
+        >>> sure, doubtful = 100 * torch.eye(2), torch.zeros(2, 2)
+        >>> [round(class_confusion(logits).item(), 4) for logits in (sure, doubtful, sure[[0, 0]])]
+        [0.0, 0.5, 0.5]
+    """
+    logs = (logits / temperature).log_softmax(-1)
+    shares = logs.exp()
+    weighted = shares * (1 + (-_entropies(logs)).exp()).unsqueeze(-1)
+    together = weighted.transpose(-2, -1) @ shares
+    # The sum of a class that nobody predicts may underflow; its share is then 0, as in the limit.
+    own = together.diagonal(dim1=-2, dim2=-1) / together.sum(-1).clamp(min=torch.finfo(logs.dtype).tiny)
+    return 1 - own.mean(-1)
+
+
+def reverse_gradient(rows: Tensor) -> Tensor:
+    """Return rows unchanged; their gradient changes its sign.
+
+    −`mean_entropy` of what a classifier makes of reversed features is the loss of minimax entropy: the classifier
+    raises the entropy, which moves its weights toward the unlabelled rows, and the features lower it, which gathers
+    them around these weights. (Saito et al., Semi-supervised Domain Adaptation via Minimax Entropy, ICCV 2019.)
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> reverse_gradient(x).sum().backward()
+    >>> x.grad
+    tensor([-1., -1.])
+    """
+    return 2 * rows.detach() - rows  # exact: doubling a number only changes its exponent
 
 
 def pseudo_label_loss(logits: Tensor, labels: Tensor, kept: Tensor) -> Tensor:

@@ -94,7 +94,12 @@ def _check_methods(methods: Sequence[str]) -> list[str]:
     """Normalize the names of methods."""
     if isinstance(methods, str):
         raise TypeError(f"methods must be a list of names, got the string {methods!r}")
-    names = [method(name).name for name in methods]
+    records = [method(name) for name in methods]
+    if without := [record.name for record in records if record.needs_pool]:
+        raise ValueError(
+            f"method {without[0]!r} learns from unlabelled images, which the demo does not have: leave it out"
+        )
+    names = [record.name for record in records]
     if not names:
         raise ValueError("methods is empty: name at least one")
     if repeated := sorted({name for name in names if names.count(name) > 1}):

@@ -1,6 +1,7 @@
 import pytest
 
-from sohot.methods import METHOD_NAMES, method
+from sohot.methods import METHOD_NAMES, OTHER_NAMES, POOL_NAMES, FitSettings, HeadSettings, method
+from sohot.methods.pool_recipes import PRIORS, RECIPES
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,32 @@ def test_orders_need_a_method_that_aligns():
         method("s+t", orders=(2,))
     with pytest.raises(ValueError, match="at least 2"):
         method("so", orders=(1,))
+
+
+@pytest.mark.parametrize("name", POOL_NAMES)
+def test_a_method_of_the_pool_is_both_domains_with_its_recipe(name):
+    found, both = method(name), method("s+t")
+    assert found.needs_pool
+    assert found.pool == name
+    assert (found.uses_source, found.uses_target, found.scope, found.loss) == (True, True, None, None)
+    assert found.ignored() == both.ignored()
+    assert FitSettings(method=name).pool_recipe() == FitSettings(method="so", pool_loss=name).pool_recipe()
+
+
+def test_only_methods_of_the_pool_need_one():
+    assert not any(method(name).needs_pool for name in (*METHOD_NAMES, *OTHER_NAMES))
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_recipes_are_within_the_ranges_of_the_options(recipe):
+    given = {name: getattr(recipe, name) for name in ("threshold", "prior", "teacher", "ramp_up")}
+    assert FitSettings(pool_loss=recipe.name, **given).pool_recipe() == recipe
+    assert recipe.prior in PRIORS
+    assert recipe.view in ("weak", "strong")
+    assert recipe.label
+
+
+@pytest.mark.parametrize("name", POOL_NAMES)
+def test_methods_of_the_pool_need_images(name):
+    with pytest.raises(ValueError, match=f"method '{name}' trains layers on unlabelled images, so it needs images"):
+        HeadSettings(method=name)

@@ -7,6 +7,7 @@ from .._lazy import lazy_parts
 if TYPE_CHECKING:
     from .registry import METHOD_NAMES as METHOD_NAMES
     from .registry import OTHER_NAMES as OTHER_NAMES
+    from .registry import POOL_NAMES as POOL_NAMES
     from .registry import Method as Method
     from .registry import method as method
     from .settings import FitSettings as FitSettings

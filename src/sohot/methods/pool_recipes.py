@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 PRIORS = ("estimated", "uniform", "none")
 """Class shares that the pool's labels are moved toward: estimated from the predictions, equal, or not moved."""
 
-PSEUDO, INFORMATION = "pseudo_labels", "information"
+PSEUDO, INFORMATION, ENTROPY = "pseudo_labels", "information", "entropy"
+CONFUSION, MINIMAX = "class_confusion", "minimax_entropy"
 """Names of the terms, as logged."""
 
 
@@ -27,7 +28,9 @@ class PoolRecipe:
             a probability.
         fixed: Whether the threshold is a probability.
         prior: What the shares of the pseudo-labels are moved toward.
-        teacher: Weight of the past in the running average of the weights that gives the pseudo-labels and is tested.
+        teacher: Weight of the past in the running average of the weights that gives the pseudo-labels: 0 for the
+            weights themselves.
+        tested: Weight of the past in the running average that is tested; None for the teacher.
         ramp_up: Share of the steps over which the weight of the terms rises from 0.
         cosine: Temperature of the classifier of directions that it needs, see `sohot.networks.cosine`; None for a
             linear classifier.
@@ -41,21 +44,61 @@ class PoolRecipe:
     fixed: bool = False
     prior: str = "estimated"
     teacher: float = 0.99
+    tested: float | None = None
     ramp_up: float = 0.5
     cosine: float | None = None
 
 
 _USUAL = PoolRecipe("pseudo+im", "pseudo-labels and information", {PSEUDO: 1.0, INFORMATION: 0.3})
+_LONG = 0.99  # FixMatch and AdaMatch test an average with 0.999 after 10⁵ steps and more; hundreds would not reach it
 
-RECIPES = {
-    recipe.name: recipe
-    for recipe in (
-        _USUAL,
-        PoolRecipe("pseudo", "pseudo-labels", {PSEUDO: 1.0}),
-        PoolRecipe("im", "information maximisation", {INFORMATION: 0.3}, view="weak"),
-        PoolRecipe("none", "alignment only"),
-    )
-}
+OWN_RECIPES = (
+    _USUAL,
+    PoolRecipe("pseudo", "pseudo-labels", {PSEUDO: 1.0}),
+    PoolRecipe("none", "alignment only"),
+)
+"""Recipes that are no method of their own."""
+
+PUBLISHED_RECIPES = (
+    # Krause et al., NIPS 2010; Liang et al. (SHOT), ICML 2020. Weight, prior and ramp-up are ours.
+    PoolRecipe("im", "information maximisation", {INFORMATION: 0.3}, view="weak"),
+    # Grandvalet and Bengio, NIPS 2004; weight of Saito et al., ICCV 2019, who call it ENT.
+    PoolRecipe("entropy", "entropy minimisation", {ENTROPY: 0.1}, view="weak", teacher=0.0, ramp_up=0.0),
+    # Saito et al., ICCV 2019: λ and T.
+    PoolRecipe("mme", "minimax entropy", {MINIMAX: 0.1}, view="weak", teacher=0.0, ramp_up=0.0, cosine=0.05),
+    # Jin et al., ECCV 2020: weight 1; T is `functional.unlabelled.CONFUSION_TEMPERATURE`.
+    PoolRecipe("mcc", "minimum class confusion", {CONFUSION: 1.0}, view="weak", teacher=0.0, ramp_up=0.0),
+    # Sohn et al., NeurIPS 2020: threshold and weight.
+    PoolRecipe(
+        *("fixmatch", "FixMatch", {PSEUDO: 1.0}),
+        threshold=0.95,
+        fixed=True,
+        prior="none",
+        teacher=0.0,
+        tested=_LONG,
+        ramp_up=0.0,
+    ),
+    # Berthelot et al., ICLR 2022: threshold, weight and ramp-up. Its prior is the mean prediction for source rows; in
+    # batches with as many rows of each class this is the uniform one.
+    PoolRecipe("adamatch", "AdaMatch", {PSEUDO: 1.0}, prior="uniform", teacher=0.0, tested=_LONG),
+)
+"""Recipes from other papers; each is also a method: `s+t` with it."""
+
+RECIPES = {recipe.name: recipe for recipe in (*OWN_RECIPES, *PUBLISHED_RECIPES)}
 """All recipes by name, the usual one first."""
 
 USUAL = _USUAL.name
+
+
+def values_of(name: str) -> str:
+    """Name the values of a setting over all recipes, the usual one first, for the help.
+
+    >>> values_of("threshold")
+    '0.9; fixmatch: 0.95'
+    """
+    by_value: dict[str, list[str]] = {}
+    for recipe in RECIPES.values():
+        value = getattr(recipe, name)
+        by_value.setdefault(value if isinstance(value, str) else f"{value:g}", []).append(recipe.name)
+    usual, *others = by_value
+    return "; ".join([usual, *(f"{', '.join(by_value[value])}: {value}" for value in others)])

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .pool_recipes import USUAL
+from .pool_recipes import PUBLISHED_RECIPES, USUAL
 
 SCATTERS = ("orders", "sigma1", "sigma2", "estimator", "feature_scale")
 ZETA = ("alpha1", "alpha2", "zeta_lr")
@@ -180,7 +180,19 @@ OTHER_RECORDS = (
 )
 """Other methods: parts of the alignment, losses from other papers, and careful fine-tuning."""
 
-RECORDS = {record.name: record for record in (*PAPER_RECORDS, *OTHER_RECORDS)}
+POOL_RECORDS = tuple(
+    Method(
+        recipe.name,
+        f"both, {recipe.label}",
+        f"trained on both domains without alignment, with {recipe.label} on unlabelled target images",
+        pool=recipe.name,
+        needs_pool=True,
+    )
+    for recipe in PUBLISHED_RECIPES
+)
+"""Methods from other papers that learn from unlabelled target images: `s+t` with the recipe of the same name."""
+
+RECORDS = {record.name: record for record in (*PAPER_RECORDS, *OTHER_RECORDS, *POOL_RECORDS)}
 
 ORDER_NAMES = {"so": 2, "to": 3, "fo": 4}
 """Second, third and fourth order."""

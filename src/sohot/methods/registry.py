@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..functional.plain_checks import check_orders, nearest
-from .records import ORDER_NAMES, OTHER_RECORDS, RECORDS, Method, scatter_method
+from .records import ORDER_NAMES, OTHER_RECORDS, POOL_RECORDS, RECORDS, Method, scatter_method
 
-__all__ = ["METHOD_NAMES", "OTHER_NAMES", "Method", "default_loss_weight", "method", "methods_help"]
+__all__ = ["METHOD_NAMES", "OTHER_NAMES", "POOL_NAMES", "Method", "default_loss_weight", "method", "methods_help"]
 
 METHOD_NAMES = ("s", "t", "s+t", "m", "so", "to", "fo", "so+zeta", "to+zeta", "so+to+zeta", "so+to+fo+zeta")
 """The methods of the paper's tables. Every other sum of so, to and fo, with or without zeta, is known too."""
@@ -14,13 +14,16 @@ METHOD_NAMES = ("s", "t", "s+t", "m", "so", "to", "fo", "so+zeta", "to+zeta", "s
 OTHER_NAMES = tuple(record.name for record in OTHER_RECORDS)
 """Other methods to compare with."""
 
+POOL_NAMES = tuple(record.name for record in POOL_RECORDS)
+"""Methods that need unlabelled target images."""
+
 
 def method(name: str, orders: Sequence[int] | None = None, *, besides: Sequence[str] = ()) -> Method:
     """Look up a method.
 
     Args:
-        name: One of `METHOD_NAMES` and `OTHER_NAMES`, or another sum of `so`, `to` and `fo`, with or without `zeta`;
-            docs/methods.md describes them.
+        name: One of `METHOD_NAMES`, `OTHER_NAMES` and `POOL_NAMES`, or another sum of `so`, `to` and `fo`, with or
+            without `zeta`; docs/methods.md describes them.
         orders: Orders to align instead of those in the name, for methods that align scatters.
         besides: Other names that the caller knows, for the message about an unknown one.
 
@@ -40,7 +43,7 @@ def method(name: str, orders: Sequence[int] | None = None, *, besides: Sequence[
         terms = ["s", "t"]
     record = RECORDS.get("+".join(terms)) or _sum_of_orders(terms)
     if record is None:
-        known = (*METHOD_NAMES, *OTHER_NAMES, *besides)
+        known = (*METHOD_NAMES, *OTHER_NAMES, *POOL_NAMES, *besides)
         raise ValueError(
             f"method must be one of {', '.join(known)} or another sum of so, to, fo and zeta, got {name!r}"
             f"{nearest(name, known)}"
@@ -86,7 +89,8 @@ def methods_help() -> str:
     plain = "; ".join(f"{name}: {method(name).label}" for name in listed)
     other = "; ".join(f"{record.name}: {record.label}" for record in OTHER_RECORDS)
     return (
-        f"{plain}; sums of orders (so+to); +zeta learns a weight for each class. Other methods: {other}. "
+        f"{plain}; sums of orders (so+to); +zeta learns a weight for each class. Other methods: {other}. With "
+        f"unlabelled images, s+t and the --pool-loss of that name: {', '.join(POOL_NAMES)}. "
         "paper: so with the paper's published settings (its sigmas suit raw features of norm about 40, such as fc7 of "
         "AlexNet). auto: the best of a short list, chosen by cross-validation on the labelled target images."
     )

@@ -32,7 +32,7 @@ from .options import (
     redeclared,
     renamed,
 )
-from .pool_recipes import PRIORS, RECIPES, PoolRecipe
+from .pool_recipes import PRIORS, RECIPES, PoolRecipe, values_of
 from .registry import Method, method, methods_help
 
 OPTIMIZERS = ("sgd", "adamw")
@@ -117,22 +117,32 @@ class PoolOptions:
     threshold: float | None = option(
         None,
         POOL,
-        "Least confidence of a pseudo-label, as a multiple of the mean confidence on source images.",
+        "Least confidence of a pseudo-label, as a multiple of the mean confidence on source images; of fixmatch, a "
+        "probability.",
         NOT_NEGATIVE,
-        shown="0.9",
+        shown=values_of("threshold"),
     )
     prior: str | None = option(
         None,
         POOL,
         "Class shares that pseudo-labels are moved toward: estimated from the images, uniform, or none.",
         one_of(*PRIORS),
-        shown="estimated",
+        shown=values_of("prior"),
     )
     teacher: float | None = option(
-        None, POOL, "Weight of the past in the running average of the weights, the teacher.", SHARE, shown="0.99"
+        None,
+        POOL,
+        "Weight of the past in the running average of the weights, the teacher, which labels the images and is kept "
+        "(fixmatch and adamatch keep another one, of 0.99).",
+        SHARE,
+        shown=values_of("teacher"),
     )
     ramp_up: float | None = option(
-        None, POOL, "Share of the steps over which the losses on unlabelled images rise from 0.", SHARE, shown="0.5"
+        None,
+        POOL,
+        "Share of the steps over which the losses on unlabelled images rise from 0.",
+        SHARE,
+        shown=values_of("ramp_up"),
     )
     bank: bool = option(
         True, POOL, "Align with stored features of all unlabelled images, not only with those of a batch.", SWITCH
@@ -358,6 +368,13 @@ class HeadSettings(HeadOptions, Settings):
     )
     steps: int = redeclared(Settings, "steps", 200, "Number of full-batch training steps.")
     seed: int = redeclared(MethodOptions, "seed", 0, "Seed of the hidden layer's initial weights and of the shots.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.resolved_method().needs_pool:
+            raise ValueError(
+                f"method {self.method!r} trains layers on unlabelled images, so it needs images: see `sohot fit --help`"
+            )
 
     def trains_network(self) -> bool:
         """Whether a network trains below the classifier; otherwise the fit is a logistic regression.

@@ -95,7 +95,11 @@ def gather_training(config: RunConfig, progress: Progress | None = None) -> RunD
         config: Folders, shots and the method.
         progress: Receives the progress of checking the images.
     """
-    _find(ImageSearch(config, decode=False))
+    if _find(ImageSearch(config, decode=False)).pool is None and config.settings().resolved_method().needs_pool:
+        raise ValueError(
+            f"--method {config.method} learns from unlabelled target images: give their folder as --unlabelled, or "
+            "--unlabelled rest for those that --shots leaves over"
+        )
     data = _find(ImageSearch(config, progress))
     if data.pool is not None:
         notes = [*data.notes]

@@ -65,6 +65,7 @@ class PoolLearner(nn.Module):
         self.batches = PoolBatches(len(inputs.weak), settings.pool_rows, settings.seed)
         self._source = source
         self._teacher = Teacher(model, self.recipe.teacher)
+        self._tested = self._teacher if self.recipe.tested is None else Teacher(model, self.recipe.tested)
         self._start = {name: tensor.detach().clone() for name, tensor in _changing(model).items()}
         self.num_classes = as_streams(model).num_classes
         self.register_buffer("prior", torch.full((self.num_classes,), 1 / self.num_classes))
@@ -162,8 +163,9 @@ class PoolLearner(nn.Module):
             self.source_bank.put(rows, features, full_precision(logits.detach()).softmax(1))
 
     def follow(self, step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Update the teacher after a step; now and then look for a collapse, and if there is one start over."""
-        self._teacher.follow(model)
+        """Update the averages after a step; now and then look for a collapse, and if there is one start over."""
+        for average in self._averages().values():
+            average.follow(model)
         if self.collapse is not None or self.health is None or self.pool_bank is None or (step + 1) % REFRESH:
             return
         found: Collapse | None = self.health.check(self._pseudo_labels().labels, self.pool_bank.spread())
@@ -171,11 +173,16 @@ class PoolLearner(nn.Module):
             self.collapse = f"{found.value} by step {step + 1}, so training went on from its start without them"
             model.load_state_dict(self._start, strict=False)
             optimizer.state.clear()
-            self._teacher.become(model)
+            for average in self._averages().values():
+                average.become(model)
 
     def install(self, model: nn.Module) -> None:
-        """Give the model the teacher's weights: these are what the run keeps."""
-        self._teacher.install(model)
+        """Give the model the averaged weights that are tested: these are what the run keeps."""
+        self._tested.install(model)
+
+    def _averages(self) -> dict[str, Teacher]:
+        """Return the running averages of the weights, by their name in a checkpoint."""
+        return {"teacher": self._teacher} | ({} if self._tested is self._teacher else {"tested": self._tested})
 
     def _ramp(self, step: int) -> float:
         rising = self.recipe.ramp_up * self.settings.steps
@@ -204,7 +211,8 @@ class PoolLearner(nn.Module):
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Return what a checkpoint stores, by file and name."""
-        return {"pool": self.state_dict(), "teacher": self._teacher.model.state_dict()}
+        averages = {name: average.model.state_dict() for name, average in self._averages().items()}
+        return {"pool": self.state_dict(), **averages}
 
     def plain(self) -> dict[str, Any]:
         """Return the rest of what a checkpoint stores, as JSON values."""
@@ -218,7 +226,8 @@ class PoolLearner(nn.Module):
                 size = len(features), features.shape[1], self.num_classes
                 setattr(self, name, Bank(*size).to(device, features.dtype))
         self.to(device).load_state_dict(dict(stored))
-        self._teacher.model.load_state_dict(dict(tensors["teacher"]))
+        for name, average in self._averages().items():
+            average.model.load_state_dict(dict(tensors[name]))
         self.collapse = plain["collapse"]
         self.health = None if plain["health"] is None else PoolHealth(**plain["health"])
 

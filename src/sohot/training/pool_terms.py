@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ..functional.unlabelled import information_loss, pseudo_label_loss
-from ..methods.pool_recipes import INFORMATION, PSEUDO
+from ..functional.unlabelled import class_confusion, information_loss, mean_entropy, pseudo_label_loss
+from ..methods.pool_recipes import CONFUSION, ENTROPY, INFORMATION, MINIMAX, PSEUDO
 
 
 class PoolAnswers(NamedTuple):
@@ -17,9 +17,19 @@ class PoolAnswers(NamedTuple):
     labels: Tensor  # (n,) pseudo-labels
     kept: Tensor  # (n,) 1 where a pseudo-label is trusted, else 0
     prior: Tensor  # (C,) estimated class shares
+    opposed_logits: Tensor | None = None
+    """(n, C) the same logits, whose gradient changes its sign between classifier and features; only for MINIMAX."""
+
+
+def _minimax_entropy(answers: PoolAnswers) -> Tensor:
+    assert answers.opposed_logits is not None  # a step computes them for recipes with this term
+    return -mean_entropy(answers.opposed_logits)
 
 
 TERMS: dict[str, Callable[[PoolAnswers], Tensor]] = {
     PSEUDO: lambda answers: pseudo_label_loss(answers.logits, answers.labels, answers.kept),
     INFORMATION: lambda answers: information_loss(answers.logits, answers.prior),
+    ENTROPY: lambda answers: mean_entropy(answers.logits),
+    CONFUSION: lambda answers: class_confusion(answers.logits),
+    MINIMAX: _minimax_entropy,
 }

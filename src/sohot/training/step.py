@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..functional.unlabelled import reverse_gradient
+from ..methods.pool_recipes import MINIMAX
 from ..methods.settings import FitSettings
 from .aligned_rows import full_precision
 from .objective import Losses, Objective
 from .pool_rows import PoolBatch
 from .pool_terms import PoolAnswers
 from .ranks import Ranks
-from .streams import Output, as_streams, tail_of
+from .streams import Output, as_streams, classifier_of, tail_of
 
 Remember = Callable[[Tensor | None, Tensor | None, Tensor | None], None]
 
@@ -52,6 +54,7 @@ class TrainingStep(nn.Module):
         self.from_trunk = settings.from_trunk
         self._tail = tail_of(model)  # in a tuple, so that parameters of the model are not registered again
         self.remember_source: Remember | None = None
+        self._classify = classifier_of(model) if MINIMAX in objective.pool_terms else None
 
     def forward(
         self,
@@ -101,9 +104,11 @@ class TrainingStep(nn.Module):
     def _pool_answers(self, output: Output, before: int, pool: PoolBatch) -> PoolAnswers:
         """Take the pool rows from the output of the target stream, those of all ranks."""
         given = output.target_features, output.target_logits
-        own = [full_precision(rows[before:]) for rows in given if rows is not None]
-        features, logits = (self.ranks.gather(rows, len(pool.labels)) for rows in own)
-        return PoolAnswers(features, logits, pool.labels, pool.kept, pool.prior)
+        own = [rows[before:] for rows in given if rows is not None]
+        if self._classify is not None:
+            own.append(self._classify(reverse_gradient(own[0])))
+        features, logits, *opposed = (self.ranks.gather(full_precision(rows), len(pool.labels)) for rows in own)
+        return PoolAnswers(features, logits, pool.labels, pool.kept, pool.prior, *opposed)
 
     def _gather(self, output: Output, source_labels: Tensor | None, target_labels: Tensor | None) -> Output:
         """Join the rows of all ranks."""

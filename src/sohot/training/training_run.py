@@ -98,6 +98,8 @@ def fit(
     settings = FitSettings() if settings is None else settings
     num_classes = as_streams(model).num_classes
     method = settings.resolved_method()
+    if method.needs_pool and pool is None:
+        raise ValueError(f"method {method.name!r} learns from unlabelled target images: pass a pool")
     source_domain = Domain("source", source, source_labels, num_classes) if method.uses_source else None
     target_domain = Domain("target", target, target_labels, num_classes) if method.uses_target else None
     if not method.uses_target:

@@ -1,0 +1,130 @@
+"""Methods from other papers that learn from unlabelled rows: what each is, and what a training needs for it."""
+
+import pytest
+import torch
+from torch import nn
+
+from sohot.functional.unlabelled import mean_entropy
+from sohot.methods import POOL_NAMES, FitSettings, method
+from sohot.methods.pool_recipes import RECIPES
+from sohot.networks.cosine import CosineClassifier
+from sohot.training import TensorInputs
+from sohot.training.objective import Objective
+from sohot.training.pool_rows import PoolBatch, PoolInputs
+from sohot.training.pool_terms import TERMS
+from sohot.training.step import TrainingStep
+from sohot.training.teacher import Teacher
+
+from .test_pool import Plain, close
+from .test_resume import Stop, stop_at
+
+
+class Directions(Plain):
+    """Plain streams that classify directions."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = CosineClassifier(6, 3, temperature=0.05)
+
+    def classify(self, features):
+        return self.head(features)
+
+
+@pytest.fixture
+def pool(standin):
+    rows = standin.problem((24, 40))[2]
+    noise = 0.2 * torch.randn(rows.shape, generator=torch.Generator().manual_seed(5))
+    return PoolInputs(TensorInputs(rows), TensorInputs(rows + noise))
+
+
+def test_every_recipe_is_made_of_known_terms():
+    assert {term for recipe in RECIPES.values() for term in recipe.terms} == set(TERMS)
+
+
+@pytest.mark.parametrize("name", POOL_NAMES)
+def test_a_method_is_both_domains_with_its_recipe(train, pool, same_weights, name):
+    given = {"pool": pool, "pool_rows": 12, "steps": 4}
+    as_method = train(Directions(), method=name, **given)
+    as_recipe = train(Directions(), method="s+t", pool_loss=name, **given)
+    plain = train(Directions(), method="s+t", pool_loss="none", **given)
+    assert same_weights(as_method.model, as_recipe.model)
+    if name != "fixmatch":  # whose threshold no row may reach at first
+        assert not same_weights(as_method.model, plain.model)
+    (term,) = RECIPES[name].terms
+    assert all(term in record for record in as_method.history)
+
+
+@pytest.mark.parametrize("name", ["so+zeta", "m", "means"])
+def test_any_alignment_combines_with_any_recipe(train, pool, name):
+    result = train(Directions(), method=name, pool_loss="mme", pool=pool, pool_rows=12, steps=3)
+    assert {"alignment", "minimax_entropy"} <= result.history[-1].keys()
+
+
+@pytest.mark.parametrize("name", ["fixmatch", "mme"])
+def test_a_resumed_run_ends_in_the_same_bits(train, pool, standin, same_weights, tmp_path, name):
+    options = {"method": name, "pool": pool, "pool_rows": 12, "steps": 8, "checkpoint_every": 3}
+    options["batches"] = standin.RandomRows(24, 9)
+    whole = train(Directions(), run_dir=tmp_path / "whole", **options)
+    with pytest.raises(Stop):
+        train(Directions(), run_dir=tmp_path / "cut", on_step=stop_at(5), **options)
+    rest = train(Directions(), run_dir=tmp_path / "cut", resume=True, **options)
+    assert rest.resumed_from == 3
+    assert same_weights(whole.model, rest.model)
+
+
+@pytest.mark.parametrize("name", ["fixmatch", "adamatch"])
+def test_labels_come_from_the_weights_themselves_and_an_average_is_tested(train, pool, name):
+    """With a weight of 0 the student is that of s+t, so that its path is known."""
+    constant = {"schedule": "constant", "warmup": 0.0}
+    kept = train(Plain(), method=name, pool=pool, pool_weight=0.0, pool_rows=12, steps=4, **constant)
+    average = Teacher(Plain(), decay=0.99)
+    for steps in range(1, 5):
+        student = train(Plain(), method="s+t", steps=steps, **constant).model
+        average.follow(student)
+    assert close(kept.model, average.model)
+    student = train(Plain(), method="s+t", steps=3, **constant).model.eval()  # which labels the rows of the fourth step
+    with torch.no_grad():
+        confidence = student(None, pool.weak.tensor).target_logits.softmax(1).max(1).values
+    if name == "fixmatch":  # all rows are labelled anew in each step of a batch of 40
+        kept = train(Plain(), method=name, pool=pool, pool_weight=0.0, pool_rows=40, steps=4, **constant)
+        assert kept.history[-1]["mask_rate"] == pytest.approx((confidence >= 0.95).float().mean().item())
+
+
+def step_of(name: str, model: nn.Module) -> TrainingStep:
+    settings = FitSettings(method="s+t", pool_loss=name, head_decay=0.0)
+    return TrainingStep(model, Objective(method("s+t"), 3, settings, with_pool=True), settings)
+
+
+def gradients(name: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gradients of a recipe's term alone: of the classifier, and of what lies below it."""
+    model, x, y = Directions(), torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 3
+    of_pool = torch.randn(20, 4, generator=torch.Generator().manual_seed(1))
+    ones, prior = torch.ones(20), torch.full((3,), 1 / 3)
+    batch = PoolBatch(of_pool, torch.zeros(20, dtype=torch.int64), ones, ones, prior, torch.ones(()), None, None, None)
+    losses = [step_of(one, model)(x, y, x, y, pool=batch)["loss"] for one in (name, "none")]
+    parameters = [model.head.weight, model.tail[0].weight]
+    head, tail = torch.autograd.grad(losses[0] - losses[1], parameters)
+    entropy = mean_entropy(model(None, of_pool).target_logits)
+    plain = torch.autograd.grad(0.1 * entropy, parameters)
+    torch.testing.assert_close(tail, plain[1])  # all lower the entropy by the features
+    return head, plain[0]
+
+
+def test_entropy_is_lowered_by_classifier_and_features():
+    torch.testing.assert_close(*gradients("entropy"))
+
+
+def test_minimax_entropy_is_raised_by_the_classifier_and_lowered_by_the_features():
+    head, plain = gradients("mme")
+    torch.testing.assert_close(head, -plain)
+
+
+def test_a_model_that_cannot_classify_features_is_refused(train, pool):
+    with pytest.raises(TypeError, match=r"minimax entropy \(mme\) needs a model with classify\(features\), .* Plain"):
+        train(Plain(), method="mme", pool=pool)
+
+
+@pytest.mark.parametrize("name", POOL_NAMES)
+def test_without_a_pool_there_is_nothing_to_learn_from(train, name):
+    with pytest.raises(ValueError, match=f"method '{name}' learns from unlabelled target images: pass a pool"):
+        train(Directions(), method=name)

@@ -73,6 +73,11 @@ CASES = {
         Sometimes(),
     ),
     "pool without a bank": (small, {"method": "m", "pool_rows": 7, "bank": False}, RandomRows(23, 8)),
+    "pool of mme": (
+        lambda: two_streams(cosine=0.05),
+        {"method": "mme", "pool_rows": 7, "precision": "64-true"},
+        RandomRows(23, 8),
+    ),
     "pool of s": (two_streams, {"method": "s", "pool_rows": 5, "pool_loss": "im"}, RandomRows(23, 8)),
 }
 

@@ -7,7 +7,7 @@ from experiment_work import small_grid, write_domains
 
 from sohot.data.datasets import open_dataset
 from sohot.experiments.grid_cells import cells, normal_settings, weights_fingerprint
-from sohot.methods.registry import METHOD_NAMES
+from sohot.methods.registry import METHOD_NAMES, POOL_NAMES
 from sohot.selection.spaces import image_space
 
 
@@ -90,7 +90,7 @@ def test_weights_are_known_by_their_content(dataset, tmp_path):
         cells(small_grid().changed({"weights": "missing.safetensors"}), dataset)
 
 
-@pytest.mark.parametrize("name", METHOD_NAMES)
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *POOL_NAMES])
 def test_every_method_chooses_from_settings_it_looks_at(name):
     for key, values in image_space(name, {}).items():
         found = [normal_settings(name, {key: value}).get(key) for value in values]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sohot import SoHoTClassifier
-from sohot.methods import METHOD_NAMES, OTHER_NAMES, FitSettings, HeadSettings, method
+from sohot.methods import METHOD_NAMES, OTHER_NAMES, POOL_NAMES, FitSettings, HeadSettings, method
 from sohot.methods.options import GROUPS, RENAMED, Allowed, flag, in_groups, kinds_of
 from sohot.methods.records import METHOD_OPTIONS
 from sohot.runs import RunConfig
@@ -109,12 +109,12 @@ def test_the_estimator_says_what_an_old_name_has_become(old: str) -> None:
         SoHoTClassifier().set_params(**{old: 0.1})
 
 
-@pytest.mark.parametrize("name", [*METHOD_NAMES, *OTHER_NAMES])
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *OTHER_NAMES, *POOL_NAMES])
 def test_a_method_looks_at_options_that_exist(name: str) -> None:
-    record = method(name)
-    known = set(defaults(FitSettings)) & set(defaults(HeadSettings))
+    record, of_images = method(name), set(defaults(FitSettings))
+    known = of_images & set(defaults(HeadSettings))
     assert set(record.looks_at) <= set(METHOD_OPTIONS) <= known
-    assert set(record.search) <= known
+    assert set(record.search) <= (of_images if record.needs_pool else known)
     assert not set(record.looks_at) & set(record.ignored())
     assert record.label
     assert record.sentence

@@ -19,7 +19,7 @@ from sohot.experiments.cell import Cell
 from sohot.experiments.grid import write_grid
 from sohot.experiments.result import ChosenSettings
 from sohot.experiments.store import Store
-from sohot.methods import METHOD_NAMES, OTHER_NAMES
+from sohot.methods import METHOD_NAMES, OTHER_NAMES, POOL_NAMES
 from sohot.reporting import write_outputs
 from sohot.reporting.pages import render, script_json, write_report
 from sohot.reporting.pages.blocks import Number, Page, Plot, Section, Table, Words, embed_figures
@@ -490,7 +490,7 @@ def test_no_id_stands_twice(tmp_path):
     assert len(set(ids)) == len(ids)
 
 
-@pytest.mark.parametrize("name", [*METHOD_NAMES, *OTHER_NAMES])
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *OTHER_NAMES, *POOL_NAMES])
 def test_every_method_can_be_said_in_words(name):
     assert "trained on" in method_in_words(name)
 

@@ -185,6 +185,7 @@ POOL_RECORDS = tuple(
         recipe.name,
         f"both, {recipe.label}",
         f"trained on both domains without alignment, with {recipe.label} on unlabelled target images",
+        search={"pool_weight": (0.3, 1.0, 3.0)},
         pool=recipe.name,
         needs_pool=True,
     )

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from two_domains import two_domains
 
 import sohot
-from sohot import SoHoTClassifier
+from sohot import SoHoTClassifier, SoHoTClassifierCV
 from sohot.heads import domains as tables
 from sohot.methods import METHOD_NAMES, OTHER_NAMES, HeadSettings
 
@@ -117,21 +117,55 @@ def test_methods_of_one_domain_do_not_see_the_other() -> None:
         assert_same(fitted(method), again)
 
 
-def test_unlabelled_target_rows_are_left_out_with_a_warning() -> None:
-    X = np.concatenate([DATA.X, 50 + DATA.test])
-    y = np.concatenate([DATA.y, np.full(len(DATA.test), -1)])
-    domains = np.concatenate([DATA.sample_domain, np.full(len(DATA.test), -2)])
-    with pytest.warns(UserWarning, match="90 target rows have no label and are left out"):
-        found = SoHoTClassifier("so", steps=25).fit(X, y, sample_domain=domains)
-    assert_same(fitted(), found)
+def with_pool(model: Any, rows: np.ndarray = DATA.test) -> Any:
+    """Fit on the data and on rows without a label, which lie between the others."""
+    X = np.concatenate([DATA.X[:5], rows, DATA.X[5:]])
+    y = np.concatenate([DATA.y[:5], np.full(len(rows), -1), DATA.y[5:]])
+    domains = np.concatenate([DATA.sample_domain[:5], np.full(len(rows), -2), DATA.sample_domain[5:]])
+    return model.fit(X, y, sample_domain=domains)
 
 
-def test_a_target_without_labels_leaves_the_source_with_a_warning() -> None:
+@pytest.mark.parametrize("model", [SoHoTClassifier(), SoHoTClassifier("means", steps=5), SoHoTClassifierCV()])
+def test_unlabelled_target_rows_help_and_get_a_label(model: Any) -> None:
+    found, bare = with_pool(clone(model)), clone(model).fit(DATA.X, DATA.y, sample_domain=DATA.sample_domain)
+    assert "the unlabelled rows count: of 9 held-out target rows, " in found.reason_
+    assert found.score(DATA.test, DATA.test_labels) >= bare.score(DATA.test, DATA.test_labels)
+    assert not np.allclose(found.predict_proba(DATA.test), bare.predict_proba(DATA.test), atol=1e-3)
+    assert (found.transduction_[:5] == DATA.y[:5]).all()
+    assert (found.transduction_[5 + len(DATA.test) :] == DATA.y[5:]).all()
+    assert (found.transduction_[5 : 5 + len(DATA.test)] == found.predict(DATA.test)).all()
+    assert (bare.transduction_ == DATA.y).all()
+
+
+def test_without_unlabelled_rows_nothing_is_said_about_them() -> None:
+    assert fitted("s+t").reason_ is None
+    assert with_pool(SoHoTClassifier(pool_weight=0)).reason_ is None
+    assert_same(with_pool(SoHoTClassifier(pool_weight=0)), fitted("s+t"), 0.0)
+    assert_same(with_pool(SoHoTClassifier("s")), fitted("s"), 0.0)
+
+
+def test_a_pool_that_shows_something_else_does_not_count() -> None:
+    noise = np.random.default_rng(3).normal(scale=0.1, size=(60, DATA.X.shape[1])) + DATA.X.mean(axis=0)
+    found = with_pool(SoHoTClassifier(), noise)
+    assert "the unlabelled rows do not count: they seem to show something else" in found.reason_
+    assert_same(found, fitted("s+t"), 0.0)
+
+
+def test_two_tables_have_a_pool_too() -> None:
+    X, y = np.concatenate([DATA.X[TARGET], DATA.test]), np.concatenate([DATA.y[TARGET], np.full(len(DATA.test), -1)])
+    found = SoHoTClassifier().fit(DATA.X[SOURCE], DATA.y[SOURCE], X_target=X, y_target=y)
+    assert_same(found, with_pool(SoHoTClassifier()), 1e-5)
+    assert len(found.transduction_) == len(DATA.y) + len(DATA.test)
+
+
+def test_a_target_without_labels_is_a_pool_with_a_warning() -> None:
     y = np.where(TARGET, -1, DATA.y)
-    with pytest.warns(UserWarning, match="trained on the source alone"):
+    with pytest.warns(UserWarning, match="no target row has a label, so nothing can be aligned"):
         found = SoHoTClassifier("so", steps=25).fit(DATA.X, y, sample_domain=DATA.sample_domain)
-    plain = SoHoTClassifier("so", steps=25).fit(DATA.X[SOURCE], DATA.y[SOURCE])
-    assert_same(found, plain)
+    assert found.reason_ == "the unlabelled rows count; there is no held-out label to say whether they help"
+    with pytest.warns(UserWarning, match="nothing can be aligned"):
+        bare = SoHoTClassifier("so", steps=25, pool_weight=0).fit(DATA.X, y, sample_domain=DATA.sample_domain)
+    assert_same(bare, SoHoTClassifier("so", steps=25).fit(DATA.X[SOURCE], DATA.y[SOURCE]))
     SoHoTClassifier("s", steps=2).fit(DATA.X, y, sample_domain=DATA.sample_domain)  # as asked for: no warning
     with pytest.raises(ValueError, match="no target row has a label"):
         SoHoTClassifier("t").fit(DATA.X, y, sample_domain=DATA.sample_domain)

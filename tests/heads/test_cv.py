@@ -236,7 +236,7 @@ def test_one_domain_leaves_nothing_to_choose() -> None:
     assert search.best_params_ == {}
     assert np.isnan(search.best_score_)
     assert "there is nothing to align or select on" in search.reason_
-    with pytest.warns(UserWarning, match="trained on the source alone"):
+    with pytest.warns(UserWarning, match="labels come from the source alone"):
         SoHoTClassifierCV(QUICK).fit(DATA.X, np.where(DATA.sample_domain > 0, DATA.y, -1), DATA.sample_domain)
 
 

@@ -22,7 +22,7 @@ def test_rows_go_to_the_domain_their_sign_says_and_keep_their_labels() -> None:
 
 def test_two_tables_are_the_same_as_one_with_domains() -> None:
     apart, together = pair(X[:4], Y[:4], X[4:], Y[4:]), divide(X, Y, [1, 1, 1, 1, -1, -1])
-    for name in ("source", "source_labels", "target", "target_labels", "classes"):
+    for name in ("source", "source_labels", "target", "target_labels", "classes", "pool", "given"):
         np.testing.assert_array_equal(getattr(apart, name), getattr(together, name))
 
 
@@ -37,11 +37,12 @@ def test_without_domains_there_is_one_and_minus_one_is_a_class() -> None:
 @pytest.mark.parametrize(
     "y", [[0, 1, 0, -1, 1, -1], ["a", "b", "a", None, "b", None], ["a", "b", "a", "-1", "b", "-1"]]
 )
-def test_unlabelled_target_rows_are_left_out_and_counted(y: list[object]) -> None:
+def test_unlabelled_target_rows_are_the_pool(y: list[object]) -> None:
     labels = np.array(y, dtype=object if None in y else None)
     rows = divide(X, labels, [1, 1, -1, -1, -1, -1])
     np.testing.assert_array_equal(rows.target, X[[2, 4]])
-    assert rows.unlabelled == 2
+    np.testing.assert_array_equal(rows.pool, X[[3, 5]])
+    assert rows.given.tolist() == [0, 1, 0, -1, 1, -1]
     assert len(rows.classes) == 2
 
 
@@ -49,7 +50,7 @@ def test_a_target_without_any_label_leaves_one_domain() -> None:
     rows = divide(X, np.array([0, 1, 0, 1, -1, -1]), [1, 1, 1, 1, -1, -1])
     assert rows.one_domain
     assert rows.has_target
-    assert rows.unlabelled == 2
+    assert len(rows.pool) == 2
 
 
 def test_one_integer_stands_for_all_rows() -> None:

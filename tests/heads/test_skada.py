@@ -69,12 +69,17 @@ def test_importance_weights() -> None:
     assert 0.5 < ImportanceWeightedScorer()(fitted, X, Y, sample_domain=DOMAIN) <= 1
 
 
-def test_a_masked_target_leaves_the_source_alone() -> None:
+def test_a_masked_target_is_a_pool() -> None:
     """What skada's unsupervised methods are given: no target label at all."""
-    with pytest.warns(UserWarning, match="trained on the source alone"):
-        fitted = SoHoTClassifier(hidden=8, steps=40, random_state=0).fit(X, MASKED, sample_domain=DOMAIN)
-    plain = SoHoTClassifier(hidden=8, steps=40, random_state=0).fit(X[DOMAIN > 0], Y[DOMAIN > 0])
-    np.testing.assert_allclose(fitted.predict_proba(X), plain.predict_proba(X))
+    params = {"hidden": 8, "steps": 40, "random_state": 0}
+    with pytest.warns(UserWarning, match="labels come from the source alone"):
+        fitted = SoHoTClassifier(**params).fit(X, MASKED, sample_domain=DOMAIN)
+    assert "there is no held-out label to say whether they help" in fitted.reason_
+    with pytest.warns(UserWarning, match="labels come from the source alone"):
+        bare = SoHoTClassifier(**params, pool_weight=0).fit(X, MASKED, sample_domain=DOMAIN)
+    plain = SoHoTClassifier(**params).fit(X[DOMAIN > 0], Y[DOMAIN > 0])
+    np.testing.assert_allclose(bare.predict_proba(X), plain.predict_proba(X))
+    assert not np.allclose(fitted.predict_proba(X), plain.predict_proba(X), atol=1e-3)
 
 
 def test_a_search_by_a_scorer_of_skada() -> None:

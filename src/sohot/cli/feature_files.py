@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from .._device import choose_device
 from .._outputs import STDOUT, is_stream
@@ -15,9 +15,9 @@ from ..networks.registry import find_builder
 from ..runs.auto import AUTO
 from ..runs.feature_extraction import extract, find_domains, find_unlabelled, is_flat
 from ..runs.feature_network import create_feature_backbone
-from ..runs.feature_run import fit_features, require_new_folder
-from ..runs.feature_set import FeatureSet, read_features, write_features
-from ..runs.feature_split import split_features
+from ..runs.feature_run import POOL, fit_features, require_new_folder
+from ..runs.feature_set import FeatureSet, read_features, read_rows, write_features
+from ..runs.feature_split import REST, split_features
 from ..runs.predictions import require_writable
 from .output import (
     bar,
@@ -102,6 +102,7 @@ def fit_feature_files(
     out: Path,
     *,
     test: Path | None,
+    unlabelled: list[str],
     source_domain: str | None,
     target_domain: str | None,
     shots: int | None,
@@ -127,32 +128,44 @@ def fit_feature_files(
         _open(source, source_domain),
         _open(target, target_domain),
         None if test is None else _open(test, target_domain),
+        unlabelled=_open_pools(unlabelled, target_domain),
         shots=shots,
         seed=seed,
         leave_out=leave_out,
         any_network=values.get("streams") == "separate",
     )
     rows = {"source": found.source, "target": found.target, "test": found.test}
+    if found.pool is not None:
+        rows["unlabelled"] = found.pool
     if not quiet:
         say(f"{len(found.classes)} classes; " + ", ".join(f"{name}: {len(x or ())} rows" for name, x in rows.items()))
     for note in found.notes:
         say(f"note: {note}")
-    given: dict[str, Any] = {"source": source, "target": target, "test": test, "source_domain": source_domain}
+    given: dict[str, Any] = {"source": source, "target": target, "test": test}
+    given |= {
+        "unlabelled": [REST] if unlabelled == [REST] else [*map(Path, unlabelled)],
+        "source_domain": source_domain,
+    }
     given |= {"target_domain": target_domain, "shots": shots, "leave_out": leave_out, **settings}
     repeat = _command({**given, "out": f"{out}-again"})
     with bar(quiet) as progress:
         report = fit_features(found, out, params, progress, repeat)
     if report["chosen"] is not None and not quiet:
         say(f"chosen of {report['chosen']['trials']}: {report['chosen']['reason']}")
+    elif report["pool"] is not None and not quiet:
+        say(report["pool"]["reason"])
     if json:
         print_json(report)
         return
     accuracy = report["accuracy"]
     if accuracy is not None:
         print_accuracy(accuracy)
-    result = "" if accuracy is None else f", accuracy {percent(accuracy['micro'])} %"
+    kind = "transductive accuracy" if found.protocol == "transductive" else "accuracy"
+    result = "" if accuracy is None else f", {kind} {percent(accuracy['micro'])} %"
     result += f", temperature {report['temperature']:.2f}"
     print_text(f"{report['method']}: trained in {report['training_seconds']:.1f} s{result}, model in {out}")
+    if found.pool is not None:
+        print_text(f"labels of the {len(found.pool)} unlabelled rows in {out / POOL}")
 
 
 def _command(options: dict[str, Any]) -> str:
@@ -162,11 +175,27 @@ def _command(options: dict[str, Any]) -> str:
     'sohot fit-features --shots 3 --leave-out --out heads/first-again'
     """
     words = ["sohot", "fit-features"]
-    for name, value in options.items():
-        if value is not None and value is not False:
-            absolute = value.absolute() if isinstance(value, Path) else value
-            words += [flag(name)] if value is True else [flag(name), str(absolute)]
+    for name, values in options.items():
+        for value in values if isinstance(values, list) else [values]:
+            if value is not None and value is not False:
+                absolute = value.absolute() if isinstance(value, Path) else value
+                words += [flag(name)] if value is True else [flag(name), str(absolute)]
     return shlex.join(words)
+
+
+def _open_pools(files: list[str], domain: str | None) -> list[FeatureSet] | Literal["rest"]:
+    """Read files of unlabelled rows; of a file with several domains, that of the target."""
+    if files == [REST]:
+        return REST
+    if REST in files:
+        raise ValueError(f"--unlabelled {REST} stands alone; a file of that name is ./{REST}")
+    found = []
+    for file in map(Path, files):
+        rows = read_rows(file)
+        if len(rows.domain_names) > 1 and domain is None:
+            raise ValueError(f"{file} holds several domains: name one with --target-domain")
+        found.append(rows.domain(domain) if domain in rows.domain_names else rows)
+    return found
 
 
 def _open(file: Path, domain: str | None) -> FeatureSet:

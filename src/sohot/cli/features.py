@@ -49,8 +49,8 @@ def features(
 ) -> None:
     """Pass images through a network once and store the features in a file for `sohot fit-features` and scikit-learn.
 
-    Unreadable images are listed and skipped. Images of a folder without class folders get no labels: such features do
-    not train, but `sohot predict` labels them.
+    Unreadable images are listed and skipped. Images of a folder without class folders get no labels: such features
+    train with --unlabelled, and `sohot predict` labels them.
 
     For example:
 
@@ -87,6 +87,16 @@ def fit_features(
     test: Annotated[
         Path | None, typer.Option("--test", help="Features of target images to test on.", show_default=False)
     ] = None,
+    unlabelled: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unlabelled",
+            metavar="FILE",
+            help="Features of target images without labels, to learn from as well; repeatable. Or rest: the target "
+            "rows that --shots leaves over, which are then also the test (transductive).",
+            show_default=False,
+        ),
+    ] = None,
     shots: Annotated[
         int | None, typer.Option("--shots", min=1, help="Train on this many target rows per class; test on the rest.")
     ] = None,
@@ -104,9 +114,14 @@ def fit_features(
 ) -> None:
     """Train and test a classifier on features from `sohot features`, in seconds.
 
+    Target rows without labels help where they can: those of --unlabelled, and those of --target that have no label.
+    Held-out labels say whether they do; pool.csv holds their labels.
+
     For example:
 
         sohot fit-features --source photos.npz --target sketches.npz --shots 3 --method auto --out heads/first
+
+        sohot fit-features --source photos.npz --target sketches.npz --unlabelled more.npz --out heads/second
     """
     from .feature_files import fit_feature_files
 
@@ -115,6 +130,7 @@ def fit_features(
         target,
         out,
         test=test,
+        unlabelled=unlabelled or [],
         source_domain=source_domain,
         target_domain=target_domain,
         shots=shots,

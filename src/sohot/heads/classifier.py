@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -14,15 +14,14 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from ..methods.options import SEED, renamed
 from ..methods.settings import HeadSettings
-from ..selection.choice import CandidateScore
 from ..selection.folds import Fold, TooFewShots
 from ..training.errors import Diverged
 from .domains import DomainRows, TargetStream
 from .feature_classifier import FeatureClassifier
-from .fit import fit_stack
+from .pool_choice import fit_better
 from .problem import FeatureProblem, Offset, fitting_settings, make_problem
 from .result import StackedFit, not_a_classifier, read_fit, write_fit
-from .shots import score_fold, shot_folds
+from .shots import shot_folds
 
 _ABOUT = {"n_features_in_": "source", "n_features_target_": "target"}
 """Attributes that a file holds besides the networks: the number of features of each domain."""
@@ -66,13 +65,17 @@ class SoHoTClassifier(FeatureClassifier):
     domains, each domain with half of the weight; the default method `s+t` is that. Other methods go on from there, and
     train one small network for both domains or one each, with the classifier on top, on all rows at once.
 
+    Target rows without a label, the pool, help where they can: the classifier is drawn to be sure of each of them, and
+    to name the classes as often as they seem to occur (`pool_weight`, `pool_loss`, `prior`). If held-out labels speak
+    against that, the classifier without the pool is kept (`reason_`).
+
     Probabilities are calibrated: labelled target rows are held out in turn, at most five times, and a temperature is
     fitted to what is then said about them. Where no class has two labelled target rows, it is 1; so it is for `s`,
     which does not look at them.
 
     `fit(X, y, sample_domain)` follows skada: positive integers are source domains, negative ones the target, and a
-    target row labelled −1 has no label and is left out with a warning. Several sources are pooled into one. Without
-    `sample_domain` all rows belong to one domain and this is a plain classifier.
+    target row labelled −1 has no label. Several sources are joined into one. Without `sample_domain` all rows belong to
+    one domain and this is a plain classifier.
 
     Args:
         method: Name of the method, see `sohot.methods.method` and docs/methods.md.
@@ -88,6 +91,8 @@ class SoHoTClassifier(FeatureClassifier):
         n_features_in_: Number of features of X; `feature_names_in_` holds their names if X was a frame.
         n_features_target_: Number of features of the target.
         temperature_: The number that logits are divided by; 1 if there was nothing to calibrate by.
+        transduction_: The label of every row given to `fit`: its own, or for a row without one the predicted one.
+        reason_: Why unlabelled rows count, or why not; None if there are none to look at.
         fit_: The trained networks, a `sohot.heads.StackedFit`.
 
     Example:
@@ -128,6 +133,9 @@ class SoHoTClassifier(FeatureClassifier):
         coupling: float = 1e-3,
         weight_decay: float = 0.0,
         target_weight: float | None = 0.5,
+        pool_weight: float = 0.3,
+        pool_loss: str = "im",
+        prior: str = "estimated",
         lr: float = 1e-3,
         head_factor: float = 10.0,
         zeta_lr: float = 0.01,
@@ -159,7 +167,7 @@ class SoHoTClassifier(FeatureClassifier):
         X_target: Any = None,  # noqa: N803
         y_target: Any = None,
     ) -> "SoHoTClassifier":
-        """Train on labelled rows of both domains.
+        """Train on labelled rows of both domains, and on unlabelled rows of the target.
 
         Args:
             X: Features (rows, features); of the source only if `X_target` is given. Arrays, frames, or sparse
@@ -180,16 +188,13 @@ class SoHoTClassifier(FeatureClassifier):
         rows = self._read(X, y, sample_domain, X_target, y_target)
         settings = fitting_settings(rows, settings)
         problem, offsets = make_problem(rows)
-        folds = self._folds(rows, settings)
-        parts = [problem, *(problem.with_target_rows(fold.train) for fold in folds)]
-        found, *others = fit_stack(parts, [settings] * len(parts), device=self.device)
+        found, self.reason_ = fit_better(problem, settings, self._folds(rows, settings), self.device)
         if found.diverged:
             raise Diverged("training diverged (the loss is not finite): lower lr, sigma1, sigma2 or loss_weight")
-        scores = [score_fold(fit, problem, fold) for fit, fold in zip(others, folds, strict=True)]
-        found = replace(found, temperature=CandidateScore(settings.method, tuple(scores)).temperature)
         self.classes_ = rows.classes
         self.n_features_target_ = problem.target.shape[1]
         self._take(found.for_raw_rows(offsets))
+        self.transduction_ = self._transduce(rows)
         return self
 
     def adopt(

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import torch
 from sklearn.base import clone  # type: ignore[import-untyped]
 from sklearn.model_selection import ParameterGrid  # type: ignore[import-untyped]
 
@@ -13,15 +12,15 @@ from ..methods.registry import method as find_method
 from ..methods.settings import HeadSettings
 from ..selection.calibration import fit_temperature
 from ..selection.candidates import Candidate, distinct, name_options, relevant, simplicity
-from ..selection.choice import AllFailed, CandidateScore, blending_weights, choose, tabulate
-from ..selection.held_out import HeldOut
+from ..selection.choice import AllFailed, CandidateScore, tabulate
 from ..selection.spaces import CLASSIFIER_GRIDS
-from ..training.errors import Diverged
 from .classifier import SoHoTClassifier, plain
 from .domains import DomainRows
 from .feature_classifier import FeatureClassifier
 from .fit import OnProgress, fit_stack
-from .problem import fitting_settings, make_problem
+from .found import Found, average, blend, can_be_averaged, pick
+from .pool_choice import choose_pool, pool_answers
+from .problem import FeatureProblem, make_problem
 from .result import StackedFit
 from .shots import score_fold, shot_folds
 
@@ -127,6 +126,7 @@ class SoHoTClassifierCV(FeatureClassifier):
             self._select(rows, candidates, base, on_progress)
         for name in ("fit_", "classes_", "n_features_target_", "history_", "class_weights_", "temperature_"):
             setattr(self, name, getattr(self.best_estimator_, name))
+        self.transduction_ = self.best_estimator_.transduction_ = self._transduce(rows)
         return self
 
     def _grids(self) -> ParamGrid | Sequence[ParamGrid]:
@@ -142,50 +142,72 @@ class SoHoTClassifierCV(FeatureClassifier):
         base: SoHoTClassifier,
         on_progress: OnProgress | None,
     ) -> None:
-        """Average the candidates or choose one of them, and train on all rows."""
+        """Average the candidates or choose one of them, with the pool and without it, and train on all rows."""
         self.classes_ = rows.classes
-        scores = self._score(rows, candidates, base, on_progress)
+        problem, offsets = make_problem(rows)
+        ways = problem.with_and_without_pool(*(one.settings for one in candidates))
         try:
-            found = average(candidates, scores) if can_be_averaged(candidates) else pick(candidates, scores, base)
+            found = self._find(rows, ways, candidates, base, on_progress)
         except AllFailed:
             raise ValueError("every candidate diverged: lower lr, sigma1, sigma2 or loss_weight") from None
-        fitting_settings(rows, candidates[0].settings, stacklevel=5)  # warns about rows without a label
-        problem, offsets = make_problem(rows)
-        counting = sorted(np.flatnonzero(found.weights).tolist(), key=lambda place: -found.weights[place])
-        settings = [candidates[place].settings for place in counting]
-        fits = fit_stack([problem] * len(counting), settings, device=base.device)
-        fit = blend(fits, [found.weights[place] / found.temperatures[place] for place in counting])
-        if plain(base.calibrate):
-            fit = replace(fit, temperature=fit_temperature(found.held_out))
-        leader = candidates[counting[0]]
-        best = _with_options(base, leader.options, leader.settings.seed)
-        best.adopt(self, fit, problem, offsets)
-        self.best_estimator_, self.best_params_ = best, dict(leader.options)
-        self.best_score_, self.reason_ = found.held_out.right / len(found.held_out), found.reason
-        self.weights_ = found.weights
-        self.cv_results_ = results_table(candidates, scores)
+        fits = [_fit_counting(way, candidates, of_way, base) for way, of_way in zip(ways, found, strict=True)]
+        place, reason, of_pool = 0, found[0].reason, None
+        if len(ways) > 1:
+            kept, of_pool = choose_pool(pool_answers(problem, fits), [one.held_out for one in found])
+            place = 0 if kept else 1
+            reason = f"{found[place].reason}; {of_pool}"
+        self._adopt(candidates, found[place], base)
+        self.best_estimator_.adopt(self, fits[place], problem, offsets)
+        self.best_estimator_.reason_, self.reason_ = of_pool, reason
 
-    def _score(
+    def _find(
         self,
         rows: DomainRows,
+        ways: Sequence[FeatureProblem],
         candidates: Sequence[Candidate[HeadSettings]],
         base: SoHoTClassifier,
         on_progress: OnProgress | None,
-    ) -> list[CandidateScore]:
-        """Train all candidates on all folds together."""
+    ) -> list[Found]:
+        """Train all candidates on all folds together, in each way, and see what the held-out labels say."""
         folds = shot_folds(rows, plain(self.folds))
-        problem, _ = make_problem(rows)
-        parts = [problem.with_target_rows(fold.train) for fold in folds]
+        parts = [[way.without(fold) for fold in folds] for way in ways]
         if on_progress is not None:
-            on_progress(0, len(candidates) * len(folds))
-        fits = fit_stack(
-            parts * len(candidates),
-            [candidate.settings for candidate in candidates for _ in folds],
-            device=base.device,
-            on_progress=on_progress,
+            on_progress(0, len(ways) * len(candidates) * len(folds))
+        fits = iter(
+            fit_stack(
+                [part for of_way in parts for _ in candidates for part in of_way],
+                [candidate.settings for _ in ways for candidate in candidates for _ in folds],
+                device=base.device,
+                on_progress=on_progress,
+            )
         )
-        scores = [score_fold(fit, problem, fold) for fit, fold in zip(fits, folds * len(candidates), strict=True)]
-        return tabulate([one.name for one in candidates], len(folds), scores)
+        usual = _with_options(base, {}, candidates[0].settings.seed).settings()
+        default = next((place for place, one in enumerate(candidates) if one.settings == usual), 0)
+        found = []
+        for way in ways:
+            told = [score_fold(next(fits), way, fold) for _ in candidates for fold in folds]
+            scores = tabulate([one.name for one in candidates], len(folds), told)
+            found.append(average(candidates, scores) if can_be_averaged(candidates) else pick(scores, default))
+        return found
+
+    def _adopt(self, candidates: Sequence[Candidate[HeadSettings]], found: Found, base: SoHoTClassifier) -> None:
+        """Store what was found."""
+        leader = candidates[found.counting[0]]
+        self.best_estimator_ = _with_options(base, leader.options, leader.settings.seed)
+        self.best_params_ = dict(leader.options)
+        self.best_score_ = found.held_out.right / len(found.held_out)
+        self.weights_ = found.weights
+        self.cv_results_ = results_table(candidates, found.scores)
+
+
+def _fit_counting(
+    problem: FeatureProblem, candidates: Sequence[Candidate[HeadSettings]], found: Found, base: SoHoTClassifier
+) -> StackedFit:
+    """Train the candidates that count on all rows, and add them up."""
+    settings = [candidates[place].settings for place in found.counting]
+    fits = fit_stack([problem] * len(settings), settings, device=base.device)
+    fit = blend(fits, [found.weights[place] / found.temperatures[place] for place in found.counting])
+    return replace(fit, temperature=fit_temperature(found.held_out)) if plain(base.calibrate) else fit
 
 
 def make_candidates(
@@ -233,83 +255,6 @@ def _with_options(base: SoHoTClassifier, options: Mapping[str, Any], seed: int) 
 def takes_other_features(settings: HeadSettings) -> bool:
     """Tell whether the domains may have different features."""
     return settings.streams == "separate" or not settings.resolved_method().uses_source
-
-
-class Found(NamedTuple):
-    """What held-out labels say about candidates.
-
-    Attributes:
-        weights: How much each candidate counts; one of them 1 and the others 0 if one was chosen.
-        temperatures: The temperature of each.
-        held_out: What the outcome says about the held-out rows.
-        reason: Why, in words.
-    """
-
-    weights: list[float]
-    temperatures: list[float]
-    held_out: HeldOut
-    reason: str
-
-
-def can_be_averaged(candidates: Sequence[Candidate[HeadSettings]]) -> bool:
-    """Tell whether candidates are linear classifiers of the same features, so that their average is one too."""
-    same = {(one.settings.method, one.settings.components, one.settings.norm_bound) for one in candidates}
-    return len(same) == 1 and not any(one.settings.trains_network() for one in candidates)
-
-
-def average(candidates: Sequence[Candidate[HeadSettings]], scores: Sequence[CandidateScore]) -> Found:
-    """Weigh candidates by what they say about held-out rows.
-
-    Raises:
-        AllFailed: Every candidate failed.
-    """
-    weights = blending_weights(scores)
-    counting = [(one, weight) for one, weight in zip(scores, weights, strict=True) if weight and one.held_out]
-    logits = sum(weight * one.held_out.logits / one.temperature for one, weight in counting if one.held_out)
-    labels = next(one.held_out.labels for one, _ in counting if one.held_out)
-    held_out = HeldOut(np.asarray(logits), labels)
-    most = max(range(len(scores)), key=weights.__getitem__)
-    share = f"{100 * held_out.right / len(held_out):.1f} % of {len(held_out)} held-out target rows right"
-    told = f"{candidates[most].name} counts most, {100 * weights[most]:.0f} %"
-    reason = f"the average of {len(counting)} candidates, by the likelihood of the held-out labels: {share}; {told}"
-    return Found(weights, [one.temperature for one in scores], held_out, reason)
-
-
-def pick(
-    candidates: Sequence[Candidate[HeadSettings]], scores: Sequence[CandidateScore], base: SoHoTClassifier
-) -> Found:
-    """Choose one candidate: the default, unless the labels clearly speak for another.
-
-    Raises:
-        AllFailed: Every candidate failed.
-    """
-    usual = _with_options(base, {}, candidates[0].settings.seed).settings()
-    default = next((place for place, one in enumerate(candidates) if one.settings == usual), 0)
-    choice = choose(scores, default=default)
-    weights = [float(place == choice.place) for place in range(len(scores))]
-    held_out = choice.best.held_out
-    if held_out is None:
-        raise AllFailed("the chosen candidate failed")
-    return Found(weights, [1.0] * len(scores), held_out, choice.reason("rows", brief=True))
-
-
-def blend(fits: Sequence[StackedFit], shares: Sequence[float]) -> StackedFit:
-    """Add up fits that are linear classifiers of the same features, each times its share; a single fit may be any.
-
-    Settings and history are those of the first.
-
-    Raises:
-        Diverged: A fit is no longer finite.
-    """
-    if any(fit.diverged for fit in fits):
-        raise Diverged("training diverged (the loss is not finite): lower lr, sigma1, sigma2 or loss_weight")
-    first = fits[0]
-    sums = {
-        name: torch.stack([share * fit.parameters[name] for fit, share in zip(fits, shares, strict=True)]).sum(0)
-        for name in first.parameters
-        if name.endswith((".classifier", ".bias"))
-    }
-    return replace(first, parameters={**first.parameters, **sums})
 
 
 def results_table(candidates: Sequence[Candidate[Any]], scores: Sequence[CandidateScore]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Tables of features of two domains: which rows are source, which are target, and which of them have a label."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def _dense(x: Any) -> Features:
 
 @dataclass(frozen=True)
 class DomainRows:
-    """The training rows of an estimator: labelled rows of each domain, with classes as numbers.
+    """The training rows of an estimator: labelled rows of each domain, with classes as numbers, and the pool.
 
     If no domains are given, all rows are source rows and the target is empty.
 
@@ -84,7 +84,8 @@ class DomainRows:
         target_labels: Their classes.
         classes: The classes of the labelled rows, sorted.
         source_ids: Ids of the source domains, which are pooled.
-        unlabelled: Number of target rows without a label.
+        pool: Target rows without a label.
+        given: The class of each row that was given, in its place, −1 for the pool; two tables one below the other.
         has_target: Whether target rows were given, with labels or without.
     """
 
@@ -94,7 +95,8 @@ class DomainRows:
     target_labels: npt.NDArray[np.int64]
     classes: Labels
     source_ids: tuple[int, ...]
-    unlabelled: int
+    pool: Features
+    given: npt.NDArray[np.int64]
     has_target: bool
 
     @property
@@ -137,7 +139,10 @@ def divide(x: Features, y: Labels, sample_domain: Any) -> DomainRows:
         return _number(x, y, x[:0], y[:0], (), has_target=False)
     is_source: Mask = domains > 0
     ids = tuple(int(one) for one in np.unique(domains[is_source]))
-    return _number(x[is_source], y[is_source], x[~is_source], y[~is_source], ids, has_target=not is_source.all())
+    found = _number(x[is_source], y[is_source], x[~is_source], y[~is_source], ids, has_target=not is_source.all())
+    given = np.empty(len(x), dtype=np.int64)
+    given[is_source], given[~is_source] = np.split(found.given, [len(found.source)])
+    return replace(found, given=given)
 
 
 def pair(source: Features, source_labels: Labels, target: Features, target_labels: Labels) -> DomainRows:
@@ -154,7 +159,7 @@ def _number(
     *,
     has_target: bool,
 ) -> DomainRows:
-    """Leave out unlabelled target rows and turn classes into numbers."""
+    """Set unlabelled target rows apart and turn classes into numbers."""
     if has_target and unlabelled(source_labels).any():
         raise ValueError(
             f"y holds {UNLABELLED} for source rows, but {UNLABELLED} marks a target row without a label: "
@@ -169,6 +174,8 @@ def _number(
     if len(classes) < 2:
         raise ValueError(f"y holds only one class ({classes[0]!r}): a classifier needs more than 1 class")
     numbers = numbers.astype(np.int64)
+    given = np.full(len(source) + len(target), UNLABELLED, dtype=np.int64)
+    given[np.concatenate([np.ones(len(source), dtype=bool), known])] = numbers
     return DomainRows(
         source=source,
         source_labels=numbers[: len(source)],
@@ -176,7 +183,8 @@ def _number(
         target_labels=numbers[len(source) :],
         classes=classes,
         source_ids=ids,
-        unlabelled=int((~known).sum()),
+        pool=target[~known],
+        given=given,
         has_target=has_target,
     )
 

@@ -18,6 +18,7 @@ from sklearn.utils.metadata_routing import UNUSED  # type: ignore[import-untyped
 from sklearn.utils.validation import _num_samples, check_is_fitted  # type: ignore[import-untyped]
 
 from .domains import (
+    UNLABELLED,
     DomainRows,
     Features,
     Labels,
@@ -134,9 +135,20 @@ class FeatureClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
         return self._run(X, sample_domain, StackedFit.predict_logits)
 
     def _run(self, X: Any, sample_domain: Any, what: Callable[..., torch.Tensor]) -> Features:  # noqa: N803
-        """Send each row through the stream of its domain."""
+        """Check rows and send each through the stream of its domain."""
         check_is_fitted(self, "fit_")
-        x, is_source = self._rows(X, sample_domain)
+        return self._send(*self._rows(X, sample_domain), what)
+
+    def _transduce(self, rows: DomainRows) -> Labels:
+        """Return the label of every row that was given: its own, or for a row of the pool the predicted one."""
+        numbers = rows.given.copy()
+        if len(rows.pool):
+            logits = self._send(rows.pool, np.zeros(len(rows.pool), dtype=bool), StackedFit.predict_logits)
+            numbers[numbers == UNLABELLED] = logits.argmax(axis=1)
+        return np.asarray(rows.classes[numbers])
+
+    def _send(self, x: Features, is_source: npt.NDArray[np.bool_], what: Callable[..., torch.Tensor]) -> Features:
+        """Send each row through the stream of its domain."""
         wide = torch.from_numpy(x.astype(np.float64))  # a copy: torch would warn about read-only memory
         if "source" not in self.fit_.preparations:  # trained on one domain, whose stream serves all rows
             is_source = np.zeros(len(x), dtype=bool)

@@ -5,13 +5,16 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from .._device import choose_device, side_by_side
-from ..methods.settings import HeadSettings
+from ..methods.settings import POOL_COMPONENTS, HeadSettings
+from .domain_loss import column
 from .layout import lay_out
 from .network import Shape, first_values
 from .objective import ZETA, Losses, StackedObjective, zeta_shape
 from .optimizer import FlatParameters, StackedOptimizer
+from .pool import FULL_ROWS, Pool
 from .preparation import PreparedRows, Preparer
 from .problem import FeatureProblem
 from .result import StackedFit
@@ -26,7 +29,7 @@ def train(fits: Sequence[PreparedRows], settings: Sequence[HeadSettings], shape:
     source = [fit.source for fit in fits if fit.source is not None]
     rows = layout.fill(source, [fit.target for fit in fits])
     parameters = FlatParameters([_start(shape, of_fit) for of_fit in settings], rows)
-    objective = StackedObjective(settings, shape, layout, rows)
+    objective = StackedObjective(settings, shape, layout, rows, _stack_pools(fits, settings, shape))
     objective.start(parameters.named)
     objective.start_classifiers(parameters)
     history = _descend(objective, parameters, settings)
@@ -59,6 +62,20 @@ def _descend(objective: StackedObjective, parameters: FlatParameters, settings: 
                 parameters.flat[:, parameters.ranges[ZETA]].clamp_(min=0)
             torch.stack(losses, out=history[number])
     return history
+
+
+def _stack_pools(fits: Sequence[PreparedRows], settings: Sequence[HeadSettings], shape: Shape) -> Pool | None:
+    """Put the pools of all fits into one tensor; None if the fits have none."""
+    pools = [fit.pool for fit in fits if fit.pool is not None]
+    if not pools:
+        return None
+    rows = pad_sequence(pools, batch_first=True)
+    weights = pad_sequence([torch.full((len(pool),), 1 / len(pool)).to(rows) for pool in pools], batch_first=True)
+    full = FULL_ROWS * shape.num_classes
+    counted = zip(settings, pools, strict=True)
+    strength = column([of_fit.pool_weight * min(1, len(pool) / full) for of_fit, pool in counted], rows)
+    uniform = rows.new_full((len(pools), shape.num_classes), 1 / shape.num_classes)
+    return Pool(rows, weights, strength, uniform, settings[0].pool_loss)
 
 
 def _start(shape: Shape, settings: HeadSettings) -> dict[str, Tensor]:
@@ -164,9 +181,13 @@ def _stack_key(problem: FeatureProblem, settings: HeadSettings) -> StackKey:
     source, target = problem.seen_by(settings.resolved_method())
     smallest = min(problem.source.shape[1], problem.target.shape[1]) if source else target.features.shape[1]
     rows = len(target.labels) + (0 if source is None else len(source.labels))
+    pool = problem.pool_seen_by(settings)
+    rows += 0 if pool is None else len(pool)
     components = settings.used_components()
-    # A classifier of all features lies in the span of its rows: more axes than rows would change nothing.
-    size = min(smallest, rows) if components is None else min(components, smallest)
+    if components is None:
+        # A classifier of all features lies in the span of its rows: more axes than rows would change nothing.
+        components = rows if pool is None else min(rows, POOL_COMPONENTS)
+    size = min(components, smallest)
     shape = Shape(
         size,
         problem.num_classes,
@@ -176,4 +197,5 @@ def _stack_key(problem: FeatureProblem, settings: HeadSettings) -> StackKey:
         two_domains=source is not None,
     )
     widths = [0 if rows is None else int(torch.bincount(rows.labels.long()).max()) for rows in (source, target)]
-    return StackKey(shape, Algorithm.of(settings), problem.dtype, (widths[0], widths[1]))
+    algorithm = Algorithm.of(settings, has_pool=pool is not None)
+    return StackKey(shape, algorithm, problem.dtype, (widths[0], widths[1]), 0 if pool is None else len(pool))

@@ -10,11 +10,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .pool import Pool
+
 _HISTORY = 10
 _MOST_ROUNDS = 500
 _MOST_HALVINGS = 30
 _TOLERANCE = 3e-8  # of the gradient: probabilities are then right to about 1e-6
 _SMALL_DECAY = 1e-3  # below this λ less is tolerated, because the error of weights is that of the gradient over λ
+_POOL_TOLERANCE = 1e-6  # with a pool, whose minimum is one of many, less is enough
 _DESCENT = 1e-4  # share of the expected descent that a step must reach (Armijo)
 _ROUNDING = 1e-14  # of a loss: near the minimum it no longer shows a descent that the gradient still does
 _ABSENT = 10.0  # a class without rows lies this far below the others, where its unpenalised bias would fall for ever
@@ -27,7 +30,16 @@ class LogisticHeads(NamedTuple):
     bias: Tensor  # (F, C)
 
 
-def fit_logistic(rows: Tensor, classes: Tensor, row_weights: Tensor, decay: Tensor, num_classes: int) -> LogisticHeads:
+def fit_logistic(
+    rows: Tensor,
+    classes: Tensor,
+    row_weights: Tensor,
+    decay: Tensor,
+    num_classes: int,
+    *,
+    pool: Pool | None = None,
+    start: LogisticHeads | None = None,
+) -> LogisticHeads:
     """Minimise Σ wᵢ CEᵢ + λ‖W‖² for each fit; the biases are not penalised.
 
     Args:
@@ -36,6 +48,8 @@ def fit_logistic(rows: Tensor, classes: Tensor, row_weights: Tensor, decay: Tens
         row_weights: Weight of each row, (F, n), not negative; 0 for a slot without a row.
         decay: λ of each fit, (F,).
         num_classes: Number of classes C. A class without rows gets a bias below all others.
+        pool: Unlabelled rows whose loss is added. The sum then has many minima, and that next to `start` is found.
+        start: Where to start: with a pool, at the minimum without it; None for zeros.
 
     Example:
         >>> rows = torch.tensor([[[-1.0], [1.0], [2.0]]])
@@ -46,7 +60,9 @@ def fit_logistic(rows: Tensor, classes: Tensor, row_weights: Tensor, decay: Tens
     # In float32 fits with a small λ come to rest too far from their minimum.
     problem = _Problem(rows.double(), row_weights.double(), decay.double(), classes, num_classes)
     tolerance = _TOLERANCE * (decay.double() / _SMALL_DECAY).clamp(0.01, 1)
-    found = _minimise(problem, tolerance)
+    if pool is not None:
+        problem.pool, tolerance = pool.double(), tolerance.clamp(min=_POOL_TOLERANCE)
+    found = _minimise(problem, problem.flat(start), tolerance)
     weight, bias = problem.parts(found)
     bias = bias - bias.masked_fill(~problem.present, 0).sum(1, keepdim=True) / problem.present.sum(1, keepdim=True)
     lowest = bias.masked_fill(~problem.present, torch.inf).amin(1, keepdim=True)
@@ -73,6 +89,19 @@ class _Problem:
         curvature[:, :-1] += 2 * decay.unsqueeze(1)
         self.inverse = curvature.clamp(min=1e-12).reciprocal().repeat_interleave(num_classes, 1)
 
+        self.pool: Pool | None = None
+
+    def flat(self, heads: LogisticHeads | None) -> Tensor:
+        """Join weights and biases to parameters; zeros for None."""
+        if heads is None:
+            return self.rows.new_zeros(self.shape[0], self.shape[1] * self.shape[2])
+        return torch.cat([heads.weight, heads.bias.unsqueeze(1)], 1).to(self.rows).flatten(1)
+
+    def logits(self, flat: Tensor, rows: Tensor) -> Tensor:
+        """Classify rows (F, n, k); −∞ for a class without labelled rows."""
+        weight, bias = self.parts(flat)
+        return torch.baddbmm(bias.unsqueeze(1), rows, weight).masked_fill_(self.absent, -torch.inf)
+
     def parts(self, flat: Tensor) -> tuple[Tensor, Tensor]:
         """Split parameters into weights and biases."""
         both = flat.view(self.shape)
@@ -80,8 +109,8 @@ class _Problem:
 
     def __call__(self, flat: Tensor) -> tuple[Tensor, Tensor]:
         """Return the loss (F,) and its gradient (F, parameters)."""
-        weight, bias = self.parts(flat)
-        logits = torch.baddbmm(bias.unsqueeze(1), self.rows, weight).masked_fill_(self.absent, -torch.inf)
+        weight, _ = self.parts(flat)
+        logits = self.logits(flat, self.rows)
         normal = logits.logsumexp(2, keepdim=True)
         picked = torch.where(self.truth > 0, logits - normal, 0)
         loss = (self.decay * weight.square()).sum((1, 2)) - (self.truth * picked).sum((1, 2))
@@ -89,12 +118,16 @@ class _Problem:
         gradient = torch.empty(self.shape, dtype=flat.dtype, device=flat.device)
         gradient[:, :-1] = torch.baddbmm(weight * (2 * self.decay), self.rows.transpose(1, 2), error)
         gradient[:, -1] = error.sum(1)
+        if self.pool is not None:
+            term, error = self.pool.term_and_gradient(self.logits(flat, self.pool.rows))
+            loss = loss + term
+            gradient[:, :-1].baddbmm_(self.pool.rows.transpose(1, 2), error)
+            gradient[:, -1] += error.sum(1)
         return loss, gradient.flatten(1)
 
 
-def _minimise(problem: _Problem, tolerance: Tensor) -> Tensor:
-    """Run L-BFGS with backtracking until the gradient of every fit is within its tolerance."""
-    flat = problem.rows.new_zeros(problem.shape[0], problem.shape[1] * problem.shape[2])
+def _minimise(problem: _Problem, flat: Tensor, tolerance: Tensor) -> Tensor:
+    """Run L-BFGS with backtracking from some parameters on, until every fit's gradient is within its tolerance."""
     loss, gradient = problem(flat)
     moving = torch.ones_like(loss, dtype=torch.bool)
     moves: list[Tensor] = []

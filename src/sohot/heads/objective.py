@@ -1,4 +1,4 @@
-"""The objective of every fit of a stack: cross-entropy of both domains, penalties, and the loss between the domains."""
+"""The objective of every fit of a stack: cross-entropy, penalties, the loss between the domains, that of the pool."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from .layout import StackLayout
 from .logistic import fit_logistic
 from .network import Parameters, Shape, of_network
 from .optimizer import FlatParameters
+from .pool import Pool, class_prior
 
 
 class StackedStart:
@@ -44,7 +45,7 @@ _NEWEST = 0.1  # share of the newest features in the running scale of feature_sc
 
 
 class Losses(NamedTuple):
-    """Each (F,); the parts carry no gradient and, with the weight penalties, add up to the loss."""
+    """Each (F,); the parts carry no gradient and, with the penalties and the pool's term, add up to the loss."""
 
     loss: Tensor
     cross_entropy: Tensor
@@ -59,13 +60,22 @@ class StackedObjective:
         shape: Shapes of the networks.
         layout: The layout of the rows.
         rows: Prepared features, (F, slots, k).
+        pool: Prepared features of unlabelled target rows.
     """
 
-    def __init__(self, settings: Sequence[HeadSettings], shape: Shape, layout: StackLayout, rows: Tensor) -> None:
+    def __init__(
+        self,
+        settings: Sequence[HeadSettings],
+        shape: Shape,
+        layout: StackLayout,
+        rows: Tensor,
+        pool: Pool | None = None,
+    ) -> None:
         first = settings[0]
         method = first.resolved_method()
         self.settings = settings
         self.shape, self.rows, self.source_slots = shape, rows, layout.sizes[0]
+        self.pool = pool
         self.classes = layout.classes().to(rows.device).view(1, -1, 1).expand(len(settings), -1, 1)
         self.row_weights = _row_weights(settings, layout).to(rows)
         self.head_decay = column([s.head_decay for s in settings], rows)
@@ -102,10 +112,17 @@ class StackedObjective:
     def start_classifiers(self, parameters: FlatParameters) -> None:
         """Set the classifiers to the minimum of their objective while the networks rest: a logistic regression."""
         rest = network.both_features(parameters.named, self.shape, self.rows, self.source_slots, self.norm_bound)
-        heads = fit_logistic(rest, self.classes.squeeze(2), self.row_weights, self.head_decay, self.shape.num_classes)
+        problem = rest, self.classes.squeeze(2), self.row_weights, self.head_decay, self.shape.num_classes
+        heads = fit_logistic(*problem)
+        if self.pool is not None:
+            rows = network.features(parameters.named, "target", self.pool.rows, self.norm_bound)
+            if self.settings[0].prior == "estimated":
+                logits = torch.baddbmm(heads.bias.unsqueeze(1), rows, heads.weight)
+                self.pool = self.pool._replace(prior=class_prior(logits, self.pool.weights))
+            heads = fit_logistic(*problem, pool=self.pool._replace(rows=rows), start=heads)
         for domain in dict.fromkeys(map(self.shape.head, network.DOMAINS)):
-            for name, values in zip(("classifier", "bias"), heads, strict=True):
-                parameters.flat[:, parameters.ranges[f"{domain}.{name}"]] = values.flatten(1)
+            parameters.flat[:, parameters.ranges[f"{domain}.classifier"]] = heads.weight.flatten(1)
+            parameters.flat[:, parameters.ranges[f"{domain}.bias"]] = heads.bias
 
     def _spread(self, features: Tensor) -> Tensor:
         """Measure the spread as the loss does: the alignment uses only classes in both domains, others use all."""
@@ -123,6 +140,9 @@ class StackedObjective:
         loss = cross_entropy + network.head_penalty(parameters, self.shape, self.head_decay, self.coupling)
         if self.start_point is not None:
             loss = loss + self.start_point(parameters)
+        if self.pool is not None:
+            unlabelled = network.features(parameters, "target", self.pool.rows, self.norm_bound)
+            loss = loss + self.pool.term(network.logits(parameters, "target", unlabelled))
         if self.alignment is not None:
             aligned = self._align(parameters, rows, self.alignment)
         elif self.domain_loss is not None:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..methods.registry import Method
 from ..methods.settings import HeadSettings
 from .problem import ChosenRows, FeatureProblem
 
@@ -32,12 +31,16 @@ class Preparation(NamedTuple):
         return self.axes.shape[1] if self.axes.dim() else self.mean.shape[0]
 
 
-def prepare(rows: list[Tensor], components: int | None) -> list[Preparation]:
+def prepare(
+    rows: list[Tensor], components: int | None, pools: Sequence[Tensor | None] | None = None
+) -> list[Preparation]:
     """Find the preparation of each of several sets of rows (n, d) of one feature size, on one device.
 
     Args:
         rows: The training rows of each problem.
         components: Number of principal axes, None for none.
+        pools: Unlabelled rows of each problem (u, d). They have a say in the axes, not in the mean and the unit: λ
+            means the same with a pool and without.
 
     Returns:
         One preparation each, in float64.
@@ -52,9 +55,18 @@ def prepare(rows: list[Tensor], components: int | None) -> list[Preparation]:
     if kept == size:
         scales = _root_mean_square(stacked, counts)
         return [Preparation(mean, scale.reciprocal()) for mean, scale in zip(means, scales, strict=True)]
-    axes = principal_axes(stacked, kept)
+    if pools is None or all(pool is None for pool in pools):
+        axes = principal_axes(stacked, kept)
+    else:
+        axes = torch.cat([_common_axes(*one, kept) for one in zip(stacked, means, pools, strict=True)])
     scales = _root_mean_square(stacked, counts)  # of all features: λ means the same whatever the number of axes
     return [Preparation(*one) for one in zip(means, axes / scales.view(-1, 1, 1), strict=True)]
+
+
+def _common_axes(centred: Tensor, mean: Tensor, pool: Tensor | None, count: int) -> Tensor:
+    """Principal axes of one problem's rows and its pool: (1, d, count)."""
+    together = centred if pool is None else torch.cat([centred, pool.double() - mean])
+    return principal_axes(together.unsqueeze(0), count)
 
 
 def _root_mean_square(stacked: Tensor, counts: Tensor) -> Tensor:
@@ -124,12 +136,13 @@ class PreparedRows(NamedTuple):
     target: Tensor
     labels: tuple[Tensor, Tensor]  # of the source rows (empty if none) and of the target rows
     preparations: dict[str, Preparation]  # the map from raw features, by domain
+    pool: Tensor | None  # unlabelled target rows
 
 
 _AT_ONCE = 64
 """Most problems prepared together on a GPU: raw float64 features are larger than the training tensors."""
 
-_Key = tuple[int, bool, bool, int]
+_Key = tuple[int, bool, bool, bool, int]
 
 
 class Preparer:
@@ -149,13 +162,14 @@ class Preparer:
     ) -> list[PreparedRows]:
         """Prepare problems whose features become `size` coordinates."""
         keys: list[_Key] = []
-        missing: dict[_Key, tuple[FeatureProblem, Method]] = {}
+        missing: dict[_Key, tuple[FeatureProblem, HeadSettings]] = {}
         for problem, of_fit in zip(problems, settings, strict=True):
             method = of_fit.resolved_method()
-            key = id(problem), method.uses_source, method.uses_target, size
+            uses_pool = problem.pool_seen_by(of_fit) is not None
+            key = id(problem), method.uses_source, method.uses_target, uses_pool, size
             keys.append(key)
             if key not in self._ready:
-                missing[key] = problem, method
+                missing[key] = problem, of_fit
         # One by one on a CPU: a result must not depend, even in its last digit, on what else is prepared with it.
         at_once = 1 if self.device.type == "cpu" else _AT_ONCE
         items = list(missing.items())
@@ -164,23 +178,25 @@ class Preparer:
             self._ready |= zip(part, self._prepare(list(part.values()), size), strict=True)
         return [self._ready[key] for key in keys]
 
-    def _prepare(self, problems: list[tuple[FeatureProblem, Method]], size: int) -> list[PreparedRows]:
-        seen = [problem.seen_by(method) for problem, method in problems]
+    def _prepare(self, problems: list[tuple[FeatureProblem, HeadSettings]], size: int) -> list[PreparedRows]:
+        seen = [problem.seen_by(settings.resolved_method()) for problem, settings in problems]
+        found = (problem.pool_seen_by(settings) for problem, settings in problems)
+        pools = [None if pool is None else pool.to(self.device) for pool in found]
         sources = [None if source is None else self._take(source) for source, _ in seen]
         targets = [self._take(target) for _, target in seen]
         apart = sources[0] is not None and sources[0].shape[1] != targets[0].shape[1]
         pairs = list(zip(sources, targets, strict=True))
         if apart:  # nothing relates the columns of the two domains: each has its own axes
             for_source = prepare([source for source in sources if source is not None], size)
-            for_target = prepare(targets, size)
+            for_target = prepare(targets, size, pools)
         else:
             both = [target if source is None else torch.cat([source, target]) for source, target in pairs]
-            for_source = for_target = prepare(both, size)
+            for_source = for_target = prepare(both, size, pools)
         labels = [
             (target.labels.new_empty(0) if source is None else source.labels, target.labels) for source, target in seen
         ]
         wholes = [problem for problem, _ in problems]
-        return [_prepared(*one) for one in zip(wholes, pairs, labels, for_source, for_target, strict=True)]
+        return [_prepared(*one) for one in zip(wholes, pairs, labels, for_source, for_target, pools, strict=True)]
 
     def _take(self, rows: ChosenRows) -> Tensor:
         if rows.chosen is None:
@@ -196,6 +212,7 @@ def _prepared(
     labels: tuple[Tensor, Tensor],
     for_source: Preparation,
     for_target: Preparation,
+    pool: Tensor | None,
 ) -> PreparedRows:
     source, target = rows
     kept = {"target": Preparation(*(x.to(problem.dtype) for x in for_target))}
@@ -208,4 +225,5 @@ def _prepared(
         for_target(target.double()).to(problem.dtype),
         labels,
         kept,
+        None if pool is None else for_target(pool.double()).to(problem.dtype),
     )

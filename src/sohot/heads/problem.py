@@ -1,7 +1,6 @@
-"""The data of a fit: labelled features of a source and a target, or of the only domain."""
+"""The data of a fit: labelled features of a source and a target, or of the only domain, and unlabelled ones."""
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from ..functional.checks import check_features, check_finite, check_label_range,
 from ..functional.plain_checks import check_count
 from ..methods.registry import Method
 from ..methods.settings import HeadSettings
+from ..selection.folds import Fold
 from .domains import DomainRows, Features
 
 Offset = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ class ChosenRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FeatureProblem:
-    """Labelled features of two domains.
+    """Labelled features of two domains, and unlabelled ones of the target.
 
     Many problems may come from the same images (splits, folds): with `source_rows` and `target_rows` they share one
     tensor of features and each holds only its row numbers; see `from_rows`.
@@ -46,6 +46,7 @@ class FeatureProblem:
         num_classes: Number of classes; a class may be missing from either domain.
         source_rows: Rows of `source` to use, in the order of `source_labels`; None for all.
         target_rows: Rows of `target` to use; None for all.
+        pool: Target features without labels, (u, d2); None for none.
 
     Example:
         >>> problem = FeatureProblem(torch.zeros(4, 8), torch.tensor([0, 1, 0, 1]), torch.ones(2, 8), torch.tensor([0, 1]), 2)
@@ -60,6 +61,7 @@ class FeatureProblem:
     num_classes: int
     source_rows: Tensor | None = None
     target_rows: Tensor | None = None
+    pool: Tensor | None = None
 
     def __post_init__(self) -> None:
         check_count(self.num_classes, "num_classes")
@@ -73,6 +75,13 @@ class FeatureProblem:
                     raise ValueError(f"{domain}_rows must be row numbers of {domain} in 0 … {len(features) - 1}")
             check_labels(labels, features if rows is None else rows, (f"{domain}_labels", domain))
             check_label_range(labels, self.num_classes, f"{domain}_labels")
+        if self.pool is not None:
+            check_features(self.pool, "pool")
+            check_finite(self.pool, "pool")
+            if self.pool.shape[1] != self.target.shape[1]:
+                raise ValueError(
+                    f"pool must have {self.target.shape[1]} features, as target has, got {self.pool.shape[1]}"
+                )
 
     @classmethod
     def from_rows(
@@ -97,11 +106,18 @@ class FeatureProblem:
         """Training precision: that of the features, at least float32."""
         return torch.promote_types(torch.promote_types(self.source.dtype, self.target.dtype), torch.float32)
 
-    def with_target_rows(self, rows: Sequence[int]) -> "FeatureProblem":
-        """Keep some of the target rows, by number; the tensors of features are shared."""
-        kept = torch.tensor(rows)
-        numbers = kept if self.target_rows is None else self.target_rows[kept]
-        return replace(self, target_labels=self.target_labels[kept], target_rows=numbers)
+    def without(self, fold: Fold) -> "FeatureProblem":
+        """Train without the held-out target rows of a fold; they join the pool, if there is one."""
+        kept, held = (torch.tensor(rows) for rows in fold)
+        if self.target_rows is not None:
+            kept, held = self.target_rows[kept], self.target_rows[held]
+        pool = None if self.pool is None else torch.cat([self.pool, self.target[held]])
+        return replace(self, target_labels=self.target_labels[torch.tensor(fold.train)], target_rows=kept, pool=pool)
+
+    def with_and_without_pool(self, *settings: HeadSettings) -> "list[FeatureProblem]":
+        """Return the problem and the same without its pool; only the latter if no fit looks at the pool."""
+        bare = self if self.pool is None else replace(self, pool=None)
+        return [bare] if all(self.pool_seen_by(one) is None for one in settings) else [self, bare]
 
     def seen_by(self, method: Method) -> tuple[ChosenRows | None, ChosenRows]:
         """Return the source rows and the target rows that a method learns from.
@@ -122,6 +138,10 @@ class FeatureProblem:
             return None, source
         return source, target
 
+    def pool_seen_by(self, settings: HeadSettings) -> Tensor | None:
+        """Return the unlabelled rows that a fit learns from; None if it does not look at them."""
+        return self.pool if settings.pool_weight and settings.resolved_method().uses_target else None
+
 
 def make_problem(rows: DomainRows) -> tuple[FeatureProblem, dict[str, Offset]]:
     """Convert training rows to the trainer's float32, shifted by a constant to keep precision.
@@ -137,7 +157,10 @@ def make_problem(rows: DomainRows) -> tuple[FeatureProblem, dict[str, Offset]]:
     numbers = (labels, labels) if rows.one_domain else (rows.source_labels, rows.target_labels)
     offsets = _offsets(*both)
     source, target = (_moved(x, offset) for x, offset in zip(both, offsets, strict=True))
-    problem = FeatureProblem(source, torch.tensor(numbers[0]), target, torch.tensor(numbers[1]), len(rows.classes))
+    pool = _moved(rows.pool, offsets[1]) if len(rows.pool) and rows.pool.shape[1] == target.shape[1] else None
+    problem = FeatureProblem(
+        source, torch.tensor(numbers[0]), target, torch.tensor(numbers[1]), len(rows.classes), pool=pool
+    )
     return problem, dict(zip(("source", "target"), offsets, strict=True))
 
 
@@ -177,11 +200,6 @@ def fitting_settings(rows: DomainRows, settings: HeadSettings, *, stacklevel: in
         ValueError: The method learns from a domain that has no labelled row.
     """
     method = settings.resolved_method()
-    if rows.unlabelled and len(rows.target):
-        warnings.warn(
-            f"{rows.unlabelled} target rows have no label and are left out: the method learns only from labelled rows",
-            stacklevel=stacklevel,
-        )
     if not rows.one_domain:
         return settings
     if rows.has_target and len(rows.source):
@@ -189,7 +207,7 @@ def fitting_settings(rows: DomainRows, settings: HeadSettings, *, stacklevel: in
             raise ValueError(f"method={method.name!r} learns only from the target, but no target row has a label")
         if method.uses_target:
             warnings.warn(
-                "no target row has a label, so nothing can be aligned: trained on the source alone",
+                "no target row has a label, so nothing can be aligned: labels come from the source alone",
                 stacklevel=stacklevel,
             )
     elif rows.has_target:

@@ -32,9 +32,10 @@ class Algorithm(NamedTuple):
     steps: int
     steps_of_head: int
     trains_network: bool
+    pool: tuple[str, str] | None  # its loss and prior; None without a pool
 
     @classmethod
-    def of(cls, settings: HeadSettings) -> "Algorithm":
+    def of(cls, settings: HeadSettings, *, has_pool: bool = False) -> "Algorithm":
         """Extract them from the settings of a fit."""
         method = settings.resolved_method()
         aligns = method.scope is not None
@@ -54,6 +55,7 @@ class Algorithm(NamedTuple):
             settings.steps,
             settings.steps_of_head(),
             settings.trains_network(),
+            (settings.pool_loss, settings.prior) if has_pool else None,
         )
 
 
@@ -64,6 +66,7 @@ class StackKey(NamedTuple):
     algorithm: Algorithm
     dtype: torch.dtype
     widths: tuple[int, int]  # rows of the largest class in each domain
+    pool: int = 0  # unlabelled rows
 
 
 def split_stacks(keys: Sequence[StackKey], device: torch.device, memory: int | None) -> list[list[int]]:
@@ -83,11 +86,12 @@ def split_stacks(keys: Sequence[StackKey], device: torch.device, memory: int | N
     groups: dict[StackKey, list[int]] = {}
     for number, key in enumerate(keys):
         # Padding to one width costs arithmetic, which is scarce on a CPU; on a GPU a second stack costs more.
-        groups.setdefault(key if on_cpu else key._replace(widths=(0, 0)), []).append(number)
+        groups.setdefault(key if on_cpu else key._replace(widths=(0, 0), pool=0), []).append(number)
     stacks = []
     for members in groups.values():
         source, target = (max(keys[number].widths[side] for number in members) for side in (0, 1))
-        each = fit_bytes(keys[members[0]]._replace(widths=(source, target)))
+        pool = max(keys[number].pool for number in members)
+        each = fit_bytes(keys[members[0]]._replace(widths=(source, target), pool=pool))
         most = max(1, (min(budget // torch.get_num_threads(), _CPU_CACHE) if on_cpu else budget) // each)
         stacks += [members[start : start + most] for start in range(0, len(members), most)]
     return stacks
@@ -97,7 +101,7 @@ def fit_bytes(key: StackKey) -> int:
     """Approximate bytes of one fit in training: rows, what autograd keeps of them, and parameters."""
     shape, (source, target) = key.shape, key.widths
     algorithm = key.algorithm
-    slots = shape.num_classes * (source + target)
+    slots = shape.num_classes * (source + target) + key.pool
     parameters = sum(torch.Size(of_one).numel() for of_one in tensor_shapes(shape).values())
     numbers = slots * (6 * shape.size + 4 * shape.num_classes + 3 * (shape.hidden or 0)) + 7 * parameters
     if algorithm.scope is not None:

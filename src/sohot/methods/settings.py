@@ -48,6 +48,9 @@ NETWORK_PULL = 0.3
 back (docs/results/choosing.md)."""
 NETWORK_COMPONENTS = 128
 """Principal axes that a network on features keeps: its matrix has the square of this size."""
+POOL_COMPONENTS = 256
+"""Most principal axes that a classifier with unlabelled rows keeps. More cost time and gain nothing
+(docs/results/unlabelled-features.md)."""
 
 Kind = TypeVar("Kind", bound="Settings")
 
@@ -365,6 +368,20 @@ class HeadSettings(HeadOptions, Settings):
     lr: float = redeclared(MethodOptions, "lr", 1e-3, "Peak learning rate of the network.")
     weight_decay: float = redeclared(
         MethodOptions, "weight_decay", 0.0, "Weight decay of the network, instead of its pull to the input features."
+    )
+    pool_weight: float = option(0.3, METHOD, "β, the weight of unlabelled target rows; 0 ignores them.", NOT_NEGATIVE)
+    pool_loss: str = option(
+        "im",
+        METHOD,
+        "What is asked of them: im (sure of each row, classes as frequent as the prior says), entropy (sure of each "
+        "row) or mcc (minimum class confusion).",
+        one_of("im", "entropy", "mcc"),
+    )
+    prior: str = option(
+        "estimated",
+        METHOD,
+        "Class shares among them: estimated, or uniform (all classes alike).",
+        one_of("estimated", "uniform"),
     )
     steps: int = redeclared(Settings, "steps", 200, "Number of full-batch training steps.")
     seed: int = redeclared(MethodOptions, "seed", 0, "Seed of the hidden layer's initial weights and of the shots.")

@@ -13,6 +13,7 @@ from .._files import LOCK, holding_folder, is_leftover, remove_leftovers, write_
 from ..data.labelled import Progress
 from ..heads.classifier import SoHoTClassifier
 from ..heads.cv import SoHoTClassifierCV
+from ..heads.domains import UNLABELLED
 from ..training.evaluation import evaluate
 from .auto import AUTO, STAGE
 from .description import HEAD, REPORT
@@ -20,8 +21,8 @@ from .feature_set import FeatureSet
 from .feature_split import FeatureSplit
 from .predictions import Prediction, write_predictions
 
-PREDICTIONS = "predictions.csv"
-OWN = {HEAD, PREDICTIONS, REPORT, LOCK}
+PREDICTIONS, POOL = "predictions.csv", "pool.csv"
+OWN = {HEAD, PREDICTIONS, POOL, REPORT, LOCK}
 
 
 def require_new_folder(out: Path) -> None:
@@ -44,7 +45,7 @@ def fit_features(
 
     Args:
         split: The rows that train and test.
-        out: Folder for model.safetensors, report.json and predictions.csv.
+        out: Folder for model.safetensors, report.json, predictions.csv, and pool.csv for rows without labels.
         params: Parameters of `SoHoTClassifier`; method "auto" chooses among the usual candidates.
         progress: Receives how many trainings of that choice are done.
         command: The command that repeats it, for the report.
@@ -67,6 +68,9 @@ def _fit_in(out: Path, split: FeatureSplit, params: Mapping[str, Any], progress:
     began = time.perf_counter()
     source, target = split.source, split.target
     rows: dict[str, Any] = {"X_target": target.features, "y_target": target.names()}
+    if split.pool is not None:
+        rows["X_target"] = np.concatenate([target.features, split.pool.features])
+        rows["y_target"] = np.concatenate([target.names(), np.full(len(split.pool), str(UNLABELLED))])
     model: SoHoTClassifier | SoHoTClassifierCV
     if params.get("method") == AUTO:
         told = None if progress is None else partial(progress, STAGE)
@@ -77,7 +81,10 @@ def _fit_in(out: Path, split: FeatureSplit, params: Mapping[str, Any], progress:
     seconds = time.perf_counter() - began
     trained.save(out / HEAD, network=target.network)
     accuracy = None
-    (out / PREDICTIONS).unlink(missing_ok=True)  # from an earlier call, in case there is no test now
+    for name in (PREDICTIONS, POOL):  # from an earlier call, in case there is no test or no pool now
+        (out / name).unlink(missing_ok=True)
+    if split.pool is not None:
+        write_predictions(out / POOL, label_features(trained, split.pool))
     if split.test is not None:
         accuracy = accuracy_of(trained, split.test, split.classes)
         write_predictions(out / PREDICTIONS, label_features(trained, split.test))
@@ -85,6 +92,8 @@ def _fit_in(out: Path, split: FeatureSplit, params: Mapping[str, Any], progress:
         "run": str(out),
         "method": trained.settings().resolved_method().name,
         "data": split.as_json(),
+        "protocol": split.protocol,
+        "pool": None if trained.reason_ is None else {"reason": trained.reason_},
         "network": target.network,
         "settings": trained.settings().as_json(),
         "chosen": _choice(model),

@@ -118,6 +118,7 @@ def describe_head(path: Path) -> dict[str, Any]:
         "step": settings.steps,
         "method": settings.resolved_method().name,
         "data": found.get("data"),
+        "protocol": found.get("protocol"),
         "classes": list(head.classes),
         "selection": found.get("chosen"),
         "accuracy": found.get("accuracy"),

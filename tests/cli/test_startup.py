@@ -52,6 +52,7 @@ def call(*arguments: str, cwd: Path) -> tuple[int, str, set[str]]:
         "features --help",
         "fit-features --help",
         "evaluate --help",
+        "suggest --help",
         "data check --help",
         "weights pack --help",
         "experiment --help",

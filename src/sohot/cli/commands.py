@@ -13,6 +13,7 @@ from .fit import make_fit
 from .one_value import OneValueCommand
 from .options import Device, HeadWeights, Json, Quiet, ReadThreads, RefuseWrong, Threads, Trust, UnknownBelow
 from .output import print_json, print_text, say
+from .suggest import suggest
 from .weights import weights_app
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ Run = Annotated[
 
 app.command("fit", cls=OneValueCommand)(make_fit())
 app.command("experiment", help=HELP, cls=OneValueCommand)(experiment)
+app.command("suggest", cls=OneValueCommand)(suggest)
 app.command("features", cls=OneValueCommand)(features)
 app.command("fit-features", cls=OneValueCommand)(make_fit_features())
 app.add_typer(data_app)

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from ..runs.stored_head import StoredHead
 
 
-def _open(folder: Path, device: str, trust: bool, weights: Path | None) -> LoadedModel:
+def open_for_use(folder: Path, device: str, trust: bool, weights: Path | None) -> LoadedModel:
+    """Load a run or a head, and say what the user should know before using it."""
     with results_only():
         run = open_model(folder, choose_device(device), weights=weights, trust=trust)
     if caution := run.caution():
@@ -62,7 +63,7 @@ def evaluate_run(
     weights: Path | None = None,
 ) -> None:
     """Test a run on images in class folders and print its accuracy."""
-    run = _open(folder, device, trust, weights)
+    run = open_for_use(folder, device, trust, weights)
     limit = limit_of(folder, run.calibration, unknown_below, refuse_wrong, run.folded_temperature)
     with bar(quiet) as progress:
         tested, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
@@ -122,7 +123,7 @@ def predict_run(
         predictions = refuse(label_files(head, tables, top), limit, head.classes)
     else:
         files = find_images(paths)
-        run = _open(folder, device, trust, weights)
+        run = open_for_use(folder, device, trust, weights)
         limit = limit_of(folder, run.calibration, unknown_below, refuse_wrong, run.folded_temperature)
         refuse([], limit, run.classes)  # before images are read
         with bar(quiet) as progress:
@@ -177,7 +178,7 @@ def _as_json(prediction: Prediction) -> dict[str, Any]:
 def export_file(folder: Path, file: Path, *, json: bool, trust: bool = False, weights: Path | None = None) -> None:
     """Write a run as ONNX and print how closely it agrees."""
     require_one_output(file, "--onnx", json)
-    run = _open(folder, "cpu", trust, weights)
+    run = open_for_use(folder, "cpu", trust, weights)
     with results_only():
         result = export_run(run, file)
     if json:

@@ -1,5 +1,6 @@
 """The two parts of a stream, a frozen trunk and a tail that trains; and a stream after training."""
 
+import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
@@ -105,8 +106,33 @@ class TargetClassifier(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Map images (B, C, H, W) to logits (B, num_classes)."""
-        features = self.tail(self.trunk(images))
+        return self.classify(self.features(images))
+
+    def features(self, images: Tensor) -> Tensor:
+        """Map images to the features that are aligned."""
+        features: Tensor = self.tail(self.trunk(images))
         if self.norm_bound is not None:
             features, _ = bound_norm(features, self.norm_bound)
+        return features
+
+    def classify(self, features: Tensor) -> Tensor:
+        """Map features to logits."""
         logits: Tensor = self.head(self.tail.to_classifier(features))
         return logits
+
+
+class FeaturesBesideLogits(nn.Module):
+    """Images to the features and logits of a stream side by side, so that one pass gives both.
+
+    Args:
+        classifier: The stream and its classifier.
+    """
+
+    def __init__(self, classifier: TargetClassifier) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images (B, C, H, W) to rows of features and logits (B, features + num_classes)."""
+        features = self.classifier.features(images)
+        return torch.cat([features, self.classifier.classify(features)], dim=1)

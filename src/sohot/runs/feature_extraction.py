@@ -114,14 +114,14 @@ def extract(
         labels=np.asarray(labels if labelled else [NO_LABEL] * len(labels), dtype=np.int64),
         classes=tuple(classes) if labelled else (),
         files=tuple(images.name(row) for images in full.values() for row in range(len(images))),
-        contents=tuple(text for images in full.values() for text in _contents(images)),
+        contents=tuple(text for images in full.values() for text in digests(images)),
         domains=np.repeat(np.arange(len(full)), [len(images) for images in full.values()]),
         domain_names=tuple(full),
         network=FeatureNetwork.of(backbone, views).as_json(),
     )
 
 
-def _contents(images: LabelledImages) -> list[str]:
+def digests(images: LabelledImages) -> list[str]:
     """Return a digest of each image's bytes, to find copies across feature files."""
     many = find_reader(images.reader).content
 

@@ -20,6 +20,7 @@ from .description import HEAD, REPORT
 from .feature_set import FeatureSet
 from .feature_split import FeatureSplit
 from .predictions import Prediction, write_predictions
+from .stored_head import LABELLED
 
 PREDICTIONS, POOL = "predictions.csv", "pool.csv"
 OWN = {HEAD, PREDICTIONS, POOL, REPORT, LOCK}
@@ -94,6 +95,7 @@ def _fit_in(out: Path, split: FeatureSplit, params: Mapping[str, Any], progress:
         "data": split.as_json(),
         "protocol": split.protocol,
         "pool": None if trained.reason_ is None else {"reason": trained.reason_},
+        LABELLED: list(target.contents),
         "network": target.network,
         "settings": trained.settings().as_json(),
         "chosen": _choice(model),

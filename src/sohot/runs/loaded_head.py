@@ -79,7 +79,12 @@ class LoadedHead:
 
     def logits(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
         """Classify batches of images: exactly what the head makes of their features."""
-        return map(self.head.fit.predict_logits, run_views(self.backbone, batches, self.views, self.device))
+        return (logits for _, logits in self.features_and_logits(batches))
+
+    def features_and_logits(self, batches: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Pass batches of images through the backbone and the head."""
+        features = run_views(self.backbone, batches, self.views, self.device)
+        return ((rows, self.head.fit.predict_logits(rows)) for rows in features)
 
     def module(self) -> nn.Module:
         """Return backbone and head as one module.

@@ -16,6 +16,7 @@ from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words
 from ..networks.inference import run_batches
+from ..networks.trunk_and_tail import FeaturesBesideLogits
 from ..networks.two_streams import TwoStreams
 from ..selection.calibration import Calibration
 from ..training.errors import CheckpointError
@@ -68,6 +69,9 @@ class LoadedModel(Protocol):
 
     def logits(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
         """Classify batches of images; yields the logits of each, on the CPU."""
+
+    def features_and_logits(self, batches: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Pass batches of images; yields the features that the classifier sees and the logits of each, on the CPU."""
 
     def module(self) -> nn.Module:
         """Return a module that maps images (B, C, H, W) to logits."""
@@ -124,6 +128,13 @@ class LoadedRun:
     def logits(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
         """Classify batches of images with the target stream."""
         return run_batches(self.module(), batches, next(self.model.parameters()).device)
+
+    def features_and_logits(self, batches: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Pass batches of images through the target stream; its features are those that are aligned."""
+        both = run_batches(
+            FeaturesBesideLogits(self.model.target_only()), batches, next(self.model.parameters()).device
+        )
+        return ((rows[:, : -len(self.classes)], rows[:, -len(self.classes) :]) for rows in both)
 
     def module(self) -> nn.Module:
         """Return the target stream and its classifier."""

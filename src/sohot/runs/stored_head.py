@@ -13,6 +13,9 @@ from .feature_network import differing
 from .feature_set import FeatureSet, read_rows
 from .predictions import Prediction, check_top, likeliest
 
+LABELLED = "labelled"
+"""Where the report of a head keeps the digests of the target images that trained it."""
+
 
 @dataclass(frozen=True)
 class StoredHead:
@@ -77,6 +80,15 @@ def _read_report(file: Path) -> dict[str, Any]:
         return dict(read_json(file))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{file} is damaged: {error}") from None
+
+
+def labelled_contents(path: Path) -> set[str] | None:
+    """Return the digests of the target images that a head was trained on; None if it does not say.
+
+    See `sohot.runs.feature_extraction.digests`.
+    """
+    found = _read_report((path if path.is_dir() else path.parent) / REPORT).get(LABELLED)
+    return None if not isinstance(found, list) else {str(one) for one in found}
 
 
 def label_files(head: StoredHead, files: list[Path], top: int = 1) -> list[Prediction]:

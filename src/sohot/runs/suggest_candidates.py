@@ -1,0 +1,122 @@
+"""Images that may be suggested for labelling: those of a folder, or of a run's pool, that have no label yet."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..data.contents import content_keys
+from ..data.folders import LeftOut
+from ..data.labelled import LabelledImages, Progress
+from ..data.protocols.split import check_seal, read_content, side_from_dict
+from .description import is_head
+from .feature_extraction import digests, find_unlabelled
+from .split_file import POOL, SOURCE, SPLIT, TARGET
+from .stored_head import labelled_contents
+
+
+@dataclass(frozen=True)
+class Found:
+    """Images that may be suggested.
+
+    Attributes:
+        images: The images, without labels.
+        left_out: Files that cannot be read, with the reason.
+        notes: What else the user should know, one sentence each.
+    """
+
+    images: LabelledImages
+    left_out: list[LeftOut] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def find_candidates(
+    run: Path, folder: Path | None = None, workers: int | None = None, progress: Progress | None = None
+) -> Found:
+    """Find the images that may be suggested: those below a folder, or the run's pool, that have no label yet.
+
+    Args:
+        run: The run's folder, or the head's.
+        folder: Any folder of images; None for the run's pool.
+        workers: Threads that read images.
+        progress: Receives the number of images checked.
+
+    Raises:
+        FileNotFoundError: There is no such folder, or none of the pool's images is left.
+        ValueError: The run has no pool, or every image is labelled already.
+    """
+    if folder is None:
+        found = _pool_of(run)
+    else:
+        domain, left_out = find_unlabelled(folder, workers, progress)
+        found = Found(next(iter(domain.values())), left_out)
+    return _without_copies(_without_labelled(found, run))
+
+
+def read_pool(run: Path) -> LabelledImages | None:
+    """Read the list of a run's unlabelled images from its folder; None if it has none.
+
+    Raises:
+        ValueError: The file is damaged.
+    """
+    return _sides(run).get(POOL)
+
+
+def _sides(run: Path) -> dict[str, LabelledImages]:
+    """Read the sides of a run's split that hold images; none for a head or an early run."""
+    file = run / SPLIT
+    if not file.is_file():
+        return {}
+    content = read_content(file)
+    try:
+        check_seal(content)
+        named = {name: side for name, side in content["sides"].items() if name in content["folders"] and side["files"]}
+        return {
+            name: side_from_dict(
+                {**side, "labels": [0] * len(side["files"])}, ("unlabelled",), Path(content["folders"][name])
+            )
+            for name, side in named.items()
+        }
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{file} is damaged: {error}") from None
+
+
+def _pool_of(run: Path) -> Found:
+    if (pool := read_pool(run)) is None:
+        raise ValueError(
+            f"{run} has no unlabelled images of its own: give a folder, as in `sohot suggest {run} new_images`"
+        )
+    there = [row for row, file in enumerate(pool.files) if file.is_file()]
+    if not there:
+        raise FileNotFoundError(f"none of the {len(pool)} unlabelled images of {run} is left in {pool.origin}")
+    gone = [LeftOut(file, "it can no longer be found") for file in pool.files if not file.is_file()]
+    return Found(pool.subset(there), gone)
+
+
+def _without_labelled(found: Found, run: Path) -> Found:
+    """Leave out images that are byte-identical to one that the run trained on with its label."""
+    if is_head(run):
+        known = labelled_contents(run)
+        if known is None:
+            return replace(found, notes=[*found.notes, f"{run} does not say which images trained it"])
+        new = [row for row, digest in enumerate(digests(found.images)) if digest not in known]
+    else:
+        sides = [side for name, side in _sides(run).items() if name in (SOURCE, TARGET)]
+        there = [side.subset([row for row, file in enumerate(side.files) if file.is_file()]) for side in sides]
+        if gone := sum(map(len, sides)) - sum(map(len, there)):
+            told = f"{gone} images that trained can no longer be found: copies of them may be suggested"
+            found.notes.append(told)
+        own, *trained = content_keys([found.images, *there])
+        seen = {key for keys in trained for key in keys}
+        new = [row for row, key in enumerate(own) if key not in seen]
+    if not new:
+        raise ValueError(f"all {len(found.images)} images in {found.images.origin} trained with a label already")
+    if same := len(found.images) - len(new):
+        found.notes.append(f"left out {same} images that are byte-identical to labelled training images")
+    return replace(found, images=found.images.subset(new))
+
+
+def _without_copies(found: Found) -> Found:
+    """Keep one of byte-identical images: labelling both would be wasted."""
+    first = list({key: row for row, key in reversed([*enumerate(content_keys([found.images])[0])])}.values())
+    if copies := len(found.images) - len(first):
+        found.notes.append(f"left out {copies} images that are byte-identical to another one")
+    return replace(found, images=found.images.subset(sorted(first)))

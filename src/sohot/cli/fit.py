@@ -78,6 +78,8 @@ def fit_command(config: Path | None, given: dict[str, Any], trust: bool = False)
     if report["head"] is not None:
         right = head_in_words(report["head"], report["protocol"])
         print_text(f"the classifier on frozen features gets {right} right")
+    if report["pool"] is not None and (report["selection"] is None or report["pool"]["collapse"] is not None):
+        print_text(report["pool"]["sentence"])
     if pool := report["data"]["pool"]:
         print_text(f"labels of {pool['images']} unlabelled images: {Path(report['run']) / POOL_LABELS}")
     steps = f"{report['steps']} steps" if report["steps"] else "a classifier on frozen features"

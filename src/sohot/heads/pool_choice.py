@@ -36,15 +36,16 @@ class PoolChoice(NamedTuple):
     reason: str
 
 
-def choose_pool(answers: Sequence[Logits], held_out: Sequence[HeldOut] = ()) -> PoolChoice:
+def choose_pool(answers: Sequence[Logits], held_out: Sequence[HeldOut] = (), *, unit: str = "rows") -> PoolChoice:
     """Decide whether a fit with a pool is kept.
 
     It is kept, unless it failed, one class swallows the pool, the pool looks like something else, or held-out labels
     speak clearly against it. They are too few to speak clearly for a pool that helps by a point or two.
 
     Args:
-        answers: Logits of the rows of the pool, of the fits with the pool and without it.
+        answers: Logits of the rows of the pool, of the fits with the pool and without it; empty if not known.
         held_out: What both say about held-out target rows, which were part of the pool; empty if there are none.
+        unit: What a row is called.
 
     Example:
         >>> sure = np.asarray([[2.0, 0.0], [0.0, 2.0]] * 4)
@@ -53,31 +54,31 @@ def choose_pool(answers: Sequence[Logits], held_out: Sequence[HeldOut] = ()) -> 
         >>> choose_pool([np.asarray([[2.0, 0.0]] * 8), sure]).reason
         'the unlabelled rows do not count: with them one class takes 50 % of them from the others'
     """
-    if not np.isfinite(answers[0]).all():
-        return _left_out("training with them diverged")
-    if (taken := _largest_win(*answers)) >= _SWALLOWED:
-        return _left_out(f"with them one class takes {100 * taken:.0f} % of them from the others")
+    if answers and not np.isfinite(answers[0]).all():
+        return _left_out("training with them diverged", unit)
+    if answers and (taken := _largest_win(*answers)) >= _SWALLOWED:
+        return _left_out(f"with them one class takes {100 * taken:.0f} % of them from the others", unit)
     if not held_out:
-        return PoolChoice(True, "the unlabelled rows count; there is no held-out label to say whether they help")
+        return PoolChoice(True, f"the unlabelled {unit} count; there is no held-out label to say whether they help")
     sure, usual = _confidence(answers[1]), _confidence(held_out[1].logits)
     if sure < _STRANGE * usual:
-        told = f"without them the classifier is {100 * sure:.0f} % sure of them, and of held-out target rows"
-        return _left_out(f"they seem to show something else ({told} {100 * usual:.0f} %)")
+        told = f"without them the classifier is {100 * sure:.0f} % sure of them, and of held-out target {unit}"
+        return _left_out(f"they seem to show something else ({told} {100 * usual:.0f} %)", unit)
     hits = [f"{100 * one.right / len(one):.1f} %" for one in held_out]
-    told = f"of {len(held_out[0])} held-out target rows, {hits[0]} are right with them and {hits[1]} without"
+    told = f"of {len(held_out[0])} held-out target {unit}, {hits[0]} are right with them and {hits[1]} without"
     # Each at its most likely temperature: a fit with a pool is surer of every row, which alone is no gain.
     likely = [one.log_likelihoods(fit_temperature(one, math.inf)) for one in held_out]
     loss = Gain.of(likely[1], likely[0])
-    told += f" (log-likelihood {-loss.mean:+.3f} ± {loss.standard_error:.3f} per row)"
+    told += f" (log-likelihood {-loss.mean:+.3f} ± {loss.standard_error:.3f} per {unit.rstrip('s')})"
     return (
-        _left_out(f"{told}, which is clearly worse")
+        _left_out(f"{told}, which is clearly worse", unit)
         if loss.is_clear
-        else PoolChoice(True, f"the unlabelled rows count: {told}")
+        else PoolChoice(True, f"the unlabelled {unit} count: {told}")
     )
 
 
-def _left_out(why: str) -> PoolChoice:
-    return PoolChoice(False, f"the unlabelled rows do not count: {why}")
+def _left_out(why: str, unit: str) -> PoolChoice:
+    return PoolChoice(False, f"the unlabelled {unit} do not count: {why}")
 
 
 def _largest_win(one: Logits, other: Logits) -> float:

@@ -49,12 +49,12 @@ class PoolRecipe:
     cosine: float | None = None
 
 
-_USUAL = PoolRecipe("pseudo+im", "pseudo-labels and information", {PSEUDO: 1.0, INFORMATION: 0.3})
+_USUAL = PoolRecipe("pseudo", "pseudo-labels", {PSEUDO: 1.0})
 _LONG = 0.99  # FixMatch and AdaMatch test an average with 0.999 after 10⁵ steps and more; hundreds would not reach it
 
 OWN_RECIPES = (
     _USUAL,
-    PoolRecipe("pseudo", "pseudo-labels", {PSEUDO: 1.0}),
+    PoolRecipe("pseudo+im", "pseudo-labels and information", {PSEUDO: 1.0, INFORMATION: 0.3}),
     PoolRecipe("none", "alignment only"),
 )
 """Recipes that are no method of their own."""

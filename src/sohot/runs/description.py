@@ -214,6 +214,7 @@ def make_report(
         "protocol": data.protocol,
         "settings": settings.as_json(),
         "selection": selection,
+        "pool": _pool(data, trained, selection),
         "head": _head(trained),
         "accuracy": accuracy,
         "steps": result.steps,
@@ -223,6 +224,24 @@ def make_report(
         "seconds": seconds,
         "command": command(config, f"{out}-again"),
     }
+
+
+def _pool(data: "RunData", trained: "TrainedModel", selection: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Describe whether the unlabelled images count, and their estimated class shares; None without any."""
+    if data.pool is None:
+        return None
+    learned = trained.result.pool
+    if learned is not None and learned["collapse"] is not None:
+        sentence = str(learned["collapse"])
+    elif selection is not None:
+        sentence = str(selection["reason"])
+    elif learned is None:
+        sentence = "the unlabelled images were labelled, and nothing was learned from them"
+    else:
+        sentence = "the unlabelled images count; nothing was held out to say whether they help (--keep better does)"
+    prior = None if learned is None else dict(zip(data.classes, learned["prior"], strict=True))
+    kept = learned is not None and learned["collapse"] is None
+    return {"kept": kept, "sentence": sentence, "prior": prior, "collapse": learned and learned["collapse"]}
 
 
 def _head(trained: "TrainedModel") -> dict[str, Any] | None:

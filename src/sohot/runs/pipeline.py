@@ -29,6 +29,7 @@ from .config import BETTER, LAYERS, RunConfig
 from .description import CONFIG, DESCRIPTION, POOL_LABELS, REPORT, make_report
 from .frozen_head import has_frozen_head, is_solved
 from .launcher import check_room, end_with_parent, launch, needs_launch
+from .pool_defaults import with_pool_defaults
 from .predictions import labels_of, predictions_of, write_predictions
 from .presets import explain_paper, is_paper, resolve_paper
 from .run_data import RunData, add_test, digest_names, gather, gather_training
@@ -94,6 +95,7 @@ def fit_run(config: RunConfig, watcher: Watcher | None = None, given: Collection
     if is_paper(config):
         config = resolve_paper(config, given)
         watcher.note(explain_paper(config))
+    config = with_pool_defaults(config, given)
     if is_auto(config):
         require_one_device(config)
     check_room(config)

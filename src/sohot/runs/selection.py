@@ -18,6 +18,7 @@ from ..training.ranks import Ranks
 from .auto import AUTO, STAGE, SelectionFile, is_auto
 from .config import RESULT_OPTIONS, YOUNGER, RunConfig
 from .frozen_head import target_folds
+from .pool_selection import select_with_pool
 from .run_data import RunData, digest_names
 from .train_and_test import train_fold
 from .trunk_store import TrunkStore
@@ -98,12 +99,17 @@ def select(
 
     with holding_folder(out):
         kept = SelectionFile(out, identity, asked, resume=config.resume)
-        if not folds:
+        if not folds and data.pool is None:
             kept.finish(nothing_held_out(config))
             return configs[HEAD], None
         kept.write()
         try:
-            scores = score_each(configs, len(folds), score)
+            if data.pool is not None:
+                choice = select_with_pool(
+                    configs, data, store, len(folds), lambda name: score_each([name], len(folds), score)[0]
+                )
+            else:
+                choice = choose(score_each(configs, len(folds), score), _own_options(identity["candidates"]))
         except (Interrupted, KeyboardInterrupt) as error:
             signal = getattr(error, "signal", "SIGINT")
             cause = "Ctrl-C" if signal == "SIGINT" else signal
@@ -112,8 +118,6 @@ def select(
                 f"trainings are done and kept in {kept.file}; resume to continue",
                 signal,
             ) from None
-        try:
-            choice = choose(scores, _own_options(identity["candidates"]))
         except AllFailed as error:
             raise TrainingError(str(error)) from None
         kept.finish(choice.as_json())

@@ -85,13 +85,13 @@ class CandidateScore:
 
     @property
     def accuracy(self) -> float | None:
-        """Share of held-out rows classified correctly, each row counted once; None if training failed."""
-        return None if self.failure is not None else self.right / self.held
+        """Share of held-out rows classified correctly, each row counted once; None if training failed or without rows."""
+        return None if self.failure is not None or not self.held else self.right / self.held
 
     @property
     def standard_error(self) -> float | None:
         """Standard error of that share; None if training failed."""
-        return None if self.failure is not None else share_error(self.right, self.held)
+        return None if self.failure is not None or not self.held else share_error(self.right, self.held)
 
     @cached_property
     def held_out(self) -> HeldOut | None:
@@ -114,7 +114,7 @@ class CandidateScore:
     @property
     def log_likelihood(self) -> float | None:
         """Their mean; None if training failed."""
-        return None if self.failure is not None else float(self.log_likelihoods.mean())
+        return None if self.failure is not None or not self.held else float(self.log_likelihoods.mean())
 
 
 def tabulate(names: Iterable[str], folds: int, scores: Iterable[FoldScore]) -> list[CandidateScore]:
@@ -173,6 +173,7 @@ class Choice:
         options: The options in which the candidates differ, by candidate.
         default: Index of the candidate that is taken where labels cannot tell.
         leader: Index of the candidate with the highest held-out log-likelihood.
+        because: Why it was chosen, where another rule than that of `choose` decided.
     """
 
     place: int
@@ -180,6 +181,7 @@ class Choice:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     default: int = 0
     leader: int = 0
+    because: str | None = None
 
     @property
     def best(self) -> CandidateScore:
@@ -203,6 +205,8 @@ class Choice:
             unit: What was held out.
             brief: Omit the scores of those that were not chosen.
         """
+        if not self.best.held and self.because is not None:
+            return self.because
         text = f"{self.chosen}: {_percent(self.best.accuracy)} of {self.best.held} held-out target {unit} right"
         if not brief:
             others = [score for place, score in enumerate(self.scores) if place != self.place]
@@ -210,6 +214,8 @@ class Choice:
         return f"{text}; {self._because(unit)}"
 
     def _because(self, unit: str) -> str:
+        if self.because is not None:
+            return self.because
         default, leader = self.scores[self.default], self.scores[self.leader]
         if len(self.scores) == 1:
             return "the only candidate"

@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-SWALLOWED = 0.75
-"""Share of the images outside a class at the start that must have moved into it."""
+SWALLOWED = 0.5
+"""Share of all images that one class may not win from the others, beyond those it had at the start."""
 
 SHRUNK = 0.1
 """Least spread of the features, as a share of that at the start."""
@@ -51,7 +51,7 @@ class PoolHealth:
         if not float(spread) >= SHRUNK * self.spread:  # also true for NaN
             return Collapse.SHRUNK
         now = (labels.bincount(minlength=len(self.shares)) / len(labels)).tolist()
-        swallowed = any(share > was + SWALLOWED * (1 - was) for share, was in zip(now, self.shares, strict=True))
+        swallowed = any(share - was >= SWALLOWED for share, was in zip(now, self.shares, strict=True))
         return Collapse.SWALLOWED if swallowed else None
 
     def as_json(self) -> dict[str, Any]:

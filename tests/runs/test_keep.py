@@ -9,6 +9,7 @@ import pytest
 from command_line import Domains, make_domains, weights
 from pretrained import write_weights
 
+import sohot.runs.pool_selection as pool_room
 import sohot.runs.selection as room
 from sohot.runs import RunConfig, Watcher, fit_run, read_config
 from sohot.runs.auto import read_held_out
@@ -212,3 +213,62 @@ def test_a_killed_training_resumes_from_its_layers_to_the_same_weights(config):
     assert again["resumed_from"] == 2
     assert weights(config().out) == weights(config("whole").out)
     assert again["head"] == whole["head"]
+
+
+def test_unlabelled_images_count_where_labels_cannot_tell(config, monkeypatch):
+    asked = answers(monkeypatch, **{"head": 3.0, "s+t": 2.9})
+    report = fit_run(config(unlabelled="rest"))
+    assert asked == ["head", "head", "s+t", "s+t"]
+    assert (report["method"], report["steps"], report["settings"]["lr"]) == ("s+t", 3, 0.01)
+    assert report["pool"]["kept"]
+    assert report["pool"]["sentence"] == report["selection"]["reason"]
+    assert "the unlabelled images count: of 6 held-out target images" in report["selection"]["reason"]
+    assert sum(report["pool"]["prior"].values()) == pytest.approx(1)
+    log = (config().out / "log.csv").read_text().splitlines()[0].split(",")
+    assert {"mask_rate", "pool_confidence", "pool_largest", "pool_changed", "pool_rows", "pseudo_labels"} <= set(log)
+
+
+def test_unlabelled_images_that_hurt_are_left_out(config, monkeypatch):
+    answers(monkeypatch, **{"head": 3.0, "s+t": -3.0})
+    report = fit_run(config(unlabelled="rest"))
+    assert (report["selection"]["chosen"], report["trains"]) == ("head", "head")
+    assert not report["pool"]["kept"]
+    assert "which is clearly worse" in report["pool"]["sentence"]
+    assert (config().out / "pool.csv").exists()  # they get labels all the same
+
+
+def test_nothing_trains_on_images_that_show_something_else(config, monkeypatch):
+    asked = answers(monkeypatch, **{"head": 9.0, "s+t": 9.0})
+    monkeypatch.setattr(pool_room, "_answers", lambda *_: np.zeros((9, 3)))
+    report = fit_run(config(unlabelled="rest"))
+    assert asked == ["head", "head"]
+    assert "they seem to show something else" in report["pool"]["sentence"]
+    assert fit_run(config(unlabelled="rest", resume=True))["pool"] == report["pool"]
+
+
+def test_with_one_label_per_class_the_pool_counts(config):
+    report = fit_run(config(unlabelled="rest", shots=1))
+    assert report["pool"]["kept"]
+    assert "no held-out label" in report["pool"]["sentence"]
+
+
+def test_a_run_with_a_pool_resumes_to_the_same_bits(config):
+    whole = config("whole", unlabelled="rest", keep="layers", steps=12, checkpoint_every=4)
+    fit_run(whole)
+    cut = replace(whole, out=whole.out.with_name("cut"))
+
+    class Killer(Watcher):
+        def steps(self, settings):  # noqa: ARG002
+            def stop(record):
+                if record["step"] == 7:
+                    raise KeyboardInterrupt
+
+            return nullcontext(stop)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_run(cut, Killer())
+    report = fit_run(replace(cut, resume=True))
+    assert report["resumed_from"] == 4
+    assert weights(whole.out) == weights(cut.out)
+    for name in ("pool.csv", "predictions.csv"):
+        assert (whole.out / name).read_bytes() == (cut.out / name).read_bytes()

@@ -85,7 +85,7 @@ class CandidateScore:
 
     @property
     def accuracy(self) -> float | None:
-        """Share of held-out rows classified correctly, each row counted once; None if training failed or without rows."""
+        """Share of held-out rows classified correctly, each row counted once; None if training failed, or of none."""
         return None if self.failure is not None or not self.held else self.right / self.held
 
     @property

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,9 @@ WAYS = {
 }
 
 
-@pytest.fixture
-def images(tmp_path: Path) -> LabelledImages:
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> LabelledImages:
+    tmp_path = tmp_path_factory.mktemp("images")
     random = np.random.default_rng(0)
     files = [tmp_path / f"{n}.png" for n in range(70)]
     for n, file in enumerate(files):
@@ -69,10 +71,12 @@ def test_what_is_drawn_decides(make: Callable, images: LabelledImages) -> None:
     assert not torch.equal(inputs.batch(ROWS), inputs.batch(ROWS))
 
 
-def test_an_image_that_cannot_be_read_is_named(make: Callable, images: LabelledImages) -> None:
-    images.files[6].write_bytes(b"")
-    with pytest.raises(UnreadableImage, match=r"6\.png cannot be read: the file is empty"):
-        make(images).batch(ROWS)
+def test_an_image_that_cannot_be_read_is_named(make: Callable, images: LabelledImages, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.png"
+    empty.write_bytes(b"")
+    damaged = replace(images, files=(*images.files[:6], empty, *images.files[7:]))
+    with pytest.raises(UnreadableImage, match=r"empty\.png cannot be read: the file is empty"):
+        make(damaged).batch(ROWS)
 
 
 def test_bad_rows_are_named(make: Callable, images: LabelledImages) -> None:

@@ -1,18 +1,26 @@
 """Folders to report on, made up without training: an experiment with chosen records, and a run with odd names."""
 
+import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save
 
+from sohot._files import to_csv
+from sohot.data.protocols.split import sealed
 from sohot.experiments.cell import Cell
 from sohot.experiments.grid import Grid, write_grid
 from sohot.experiments.result import CellResult
 from sohot.experiments.store import Store
 from sohot.runs import RunConfig, fit_run
+from sohot.runs.predictions import Prediction, write_predictions
+from sohot.runs.run_outputs import OUTPUTS
 from sohot.training import Evaluation, evaluate
+from sohot.training.logs import read_csv_log
 
 EVIL_CLASS = "<img src=x onerror=alert(1)>"
 EVIL_FILE = '"><script>alert(1)</script>.png'  # the slash makes it a file in a folder, shown as one name
@@ -79,6 +87,38 @@ def make_run(root: Path, **options: Any) -> Path:
     }
     fit_run(RunConfig.from_values({**given, **options}))
     return root / "run"
+
+
+def add_pool(run: Path, folder: Path, protocol: str = "inductive") -> Path:
+    """Add to a finished run what a run with unlabelled images stores; its test images serve as these."""
+    outputs, split = load_file(run / OUTPUTS), json.loads((run / "split.json").read_text())
+    images = split["sides"]["target_test"]["files"]
+    for name in images:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(Path(split["folders"]["target_test"]) / name, folder / name)
+    split["sides"]["target_pool"] = {"files": images, "labels": []}
+    folders = {**split.pop("folders"), "target_pool": str(folder)}
+    split.pop("fingerprint")
+    (run / "split.json").write_text(json.dumps({**sealed(split), "folders": folders}))
+    outputs |= {f"pool.{name}": outputs[f"test.{name}"].clone() for name in ("rows", "before", "after")}
+    (run / OUTPUTS).write_bytes(save(outputs, {"format": "1"}))
+    report = json.loads((run / "report.json").read_text())
+    classes = report["data"]["classes"]
+    shares, places = outputs["logits"].softmax(1).topk(2)
+    found = [
+        Prediction(Path(name), tuple(classes[place] for place in row), tuple(values))
+        for name, row, values in zip(images, places.tolist(), shares.tolist(), strict=True)
+    ]
+    write_predictions(run / "pool.csv", found, top=2)
+    report["data"]["pool"] = {"folder": str(folder), "images": len(images)}
+    prior = dict(zip(classes, [0.5, 0.3, 0.2], strict=True))
+    told = "the pool was kept: 5 of 6 held-out target images are right with it, 4 without"
+    report |= {"protocol": protocol, "pool": {"kept": True, "sentence": told, "prior": prior, "collapse": None}}
+    (run / "report.json").write_text(json.dumps(report))
+    columns = ("mask_rate", "pool_confidence", "pseudo_labels", "information", "pool_largest", "pool_changed")
+    log = [{**row, **dict.fromkeys(columns, 0.5), "pool_rows": 4.0} for row in read_csv_log(run / "log.csv")]
+    (run / "log.csv").write_text(to_csv([list(log[0]), *(list(row.values()) for row in log)]))
+    return run
 
 
 GAINS = {"s+t": 0, "so": 6, "so+zeta": 1}

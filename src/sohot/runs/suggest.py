@@ -70,8 +70,8 @@ def suggest_images(
         progress: Receives the number of images that the model has seen.
     """
     features, logits = look_at(model, images, workers, progress)
-    labelled = _labelled_features(run)
-    return choose(images.files, features, logits / model.temperature, model.classes, count, seed, labelled)
+    predictions = likeliest(images.files, logits, model.classes, 2, model.temperature)
+    return choose(predictions, features, count, seed, labelled_features(run))
 
 
 def look_at(
@@ -90,31 +90,22 @@ def look_at(
 
 
 def choose(
-    files: Sequence[Path],
-    features: Tensor,
-    logits: Tensor,
-    classes: Sequence[str],
-    count: int,
-    seed: int = 0,
-    labelled: Tensor | None = None,
+    predictions: Sequence[Prediction], features: Tensor, count: int, seed: int = 0, labelled: Tensor | None = None
 ) -> list[SuggestedImage]:
     """Choose among images that a model has seen.
 
     Args:
-        files: The images.
+        predictions: The two most likely classes of each, with calibrated probabilities.
         features: Their features, (n, d).
-        logits: Their logits, calibrated, (n, classes).
-        classes: Names of the classes.
         count: How many; all if there are no more.
         seed: Seed of the choice.
         labelled: Features of labelled target images, (m, d), to tell which images are unlike them; None if unknown.
     """
-    rows, probabilities = features.numpy(), logits.double().softmax(1).numpy()
+    rows, shares = features.numpy(), np.array([one.probabilities for one in predictions], dtype=np.float64)
     far = np.zeros(len(rows), dtype=np.bool_) if labelled is None else unlike(rows, labelled.numpy())
-    predictions = likeliest(files, logits, classes, 2)
     return [
         SuggestedImage(predictions[one.row], reason(predictions[one.row], one.similar, bool(far[one.row])))
-        for one in suggest(rows, probabilities, count, seed)
+        for one in suggest(rows, shares, count, seed)
     ]
 
 
@@ -137,7 +128,7 @@ def reason(prediction: Prediction, similar: int = 0, far: bool = False) -> str:
     return f"unlike anything labelled; {told}" if far else told
 
 
-def _labelled_features(run: Path) -> Tensor | None:
+def labelled_features(run: Path) -> Tensor | None:
     """Read the features of a run's labelled target images; None if it did not store them, or is a head."""
     outputs = None if is_head(run) else read_outputs(run)
     return None if outputs is None or "target" not in outputs.features else outputs.features["target"].after

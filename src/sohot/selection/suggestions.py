@@ -54,7 +54,7 @@ def suggest(
 
     Args:
         features: What the classifier sees of each row, (n, d).
-        probabilities: Its calibrated probabilities, (n, classes), at least two classes.
+        probabilities: Its calibrated probabilities, (n, classes); those of the two likeliest classes are enough.
         count: How many to choose; all if there are no more.
         seed: Seed of k-means.
         power: Rows weigh this power of their doubt.

@@ -10,6 +10,7 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 ABOVE = {"y": 1.02, "yanchor": "bottom"}
 FEW = 12
 """So many names fit on an axis in a large font, and so many rows of a matrix have room for numbers."""
+PATTERNS = ("", "/", ".", "x")
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
 
 
@@ -144,6 +145,24 @@ def histograms(series: Mapping[str, Sequence[float]], x: str) -> Figure:
     return {"data": data, "layout": {"barmode": "overlay", **axes, "showlegend": len(data) > 1}}
 
 
+def bars(series: Mapping[str, Sequence[float | None]], names: Sequence[str], y: str) -> Figure:
+    """Draw the values of every name as bars side by side."""
+    data = [
+        {
+            "type": "bar",
+            "name": label(name),
+            "x": list(range(len(names))),
+            "y": finite(values),
+            "customdata": [label(one) for one in names],
+            "marker": {"color": colour(place), "pattern": {"shape": PATTERNS[place % len(PATTERNS)]}},
+            "hovertemplate": f"%{{customdata}}<br>%{{fullData.name}}: %{{y:.3g}} {label(y)}<extra></extra>",
+        }
+        for place, (name, values) in enumerate(series.items())
+    ]
+    axes = {"xaxis": named_axis(names), "yaxis": {"title": {"text": label(y)}, "rangemode": "tozero"}}
+    return {"data": data, "layout": {"barmode": "group", **axes, "showlegend": len(data) > 1, "legend": ABOVE}}
+
+
 def dots(series: Mapping[str, Sequence[tuple[str, float, str]]], y: str) -> Figure:
     """Draw values in columns: for each name (place on the axis, value, hover text)."""
     data = [
@@ -170,6 +189,7 @@ PARTS = {
     "source": ("circle-open", "source, trained on"),
     "target": ("star", "target, trained on"),
     "test": ("x-thin", "target, unseen"),
+    "pool": ("triangle-up-open", "target, unlabelled"),
 }
 """Marks of the images of a run in a plot of their features, and what they mean."""
 

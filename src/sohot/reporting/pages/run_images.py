@@ -20,6 +20,8 @@ LOOKED_AT = 240
 """Number of test images that are classified, if a run did not store its outputs."""
 MOST_SEARCHED = 200_000
 """Number of files in a folder that a report looks through, if a run did not store which of them are its images."""
+POOL_PART = "pool"
+"""The name of the outputs of unlabelled images, which `run_pool` reads."""
 PARTS = {"source": SOURCE, "target": TARGET, "test": TEST}
 """The images that are shown, by the names of their outputs: source and target images that train, and test images."""
 
@@ -44,7 +46,7 @@ class RunImages:
 
     def __post_init__(self) -> None:
         logits = self.outputs.logits
-        rows = {part: features.rows for part, features in self.outputs.features.items()}
+        rows = {part: features.rows for part, features in self.outputs.features.items() if part != POOL_PART}
         fits = all(part in self.images and int(kept.max()) < len(self.images[part]) for part, kept in rows.items())
         if not fits or (logits is not None and len(logits) != len(self.images.get("test", ()))):
             raise ValueError("the stored outputs belong to other images")

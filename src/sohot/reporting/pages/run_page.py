@@ -25,6 +25,7 @@ from .blocks import Block, Fact, Listing, Page, Pairs, Plot, Points, Section, Si
 from .confusion import class_sections
 from .run_confidence import confidence_sections
 from .run_pictures import picture_sections
+from .run_pool import pool_sections
 from .words import accuracy_in_words, count, join, method_in_words, pairs_of, percent
 
 _MOST_POINTS = 400
@@ -52,13 +53,14 @@ def run_page(
         save_figure(confusion_figure(accuracy.confusion, list(accuracy.per_class)), figures, "confusion")
     calibration = read_calibration(folder)
     temperature = 1.0 if calibration is None else calibration.temperature
-    description = read_description(folder / DESCRIPTION)
+    description, log = read_description(folder / DESCRIPTION), read_csv_log(folder / "log.csv")
     sections = [
         *([] if accuracy is None else class_sections(accuracy)),
         *([] if accuracy is None else confidence_sections(folder, calibration, figures)),
         *_choice_sections(found["selection"]),
         *picture_sections(folder, accuracy, description, images, progress, figures, trust, temperature),
-        *_curve_sections(read_csv_log(folder / "log.csv")),
+        *pool_sections(folder, options, log, images),
+        *_curve_sections(log),
         *_weight_sections(folder, found["classes"], _orders(found)),
         *_data_sections(found["data"], options),
         Section("Configuration", [_configuration(found, options)]),

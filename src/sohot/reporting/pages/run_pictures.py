@@ -1,30 +1,27 @@
 """The pictures of a run: sample images with predictions, and features before and after training."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from PIL import Image
 from torch import Tensor
 
 from ...data.labelled import LabelledImages, Progress
-from ...data.readers import read_item
 from ...training.errors import TrainingError
 from ...training.evaluation import Evaluation
 from ..figures.features import DomainFeatures, write_feature_figures
 from ..figures.projection import project
 from . import plots
-from .blocks import Block, Gallery, Picture, Plot, Section, Side, Words, data_uri
-from .run_images import ImagesGone, RunImages, load_images, spread
+from .blocks import Block, Gallery, Picture, Plot, Section, Side, Words
+from .run_images import POOL_PART, ImagesGone, RunImages, load_images, spread
+from .run_pool import PoolLabels, read_labels
+from .thumbnails import thumbnail
 from .words import count, percent
 
 MOST_CLASSES = 8
 """Number of classes in a plot of features: as many as there are colours."""
-SIDE = 160
-"""Longest side of a thumbnail, in pixels."""
 _KINDS = {"pca": "PCA", "tsne": "t-SNE"}
 _FEWEST = 8
 """Features of fewer images than this are not drawn."""
@@ -47,13 +44,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class FeaturePoints:
-    """Features of some images: one row, class name and part ("source", "target" or "test") for each.
+    """Features of some images: one row, class name and part ("source", "target", "test" or "pool") for each.
 
     Attributes:
         before: Features before training; None if they are unknown.
         after: Features after training.
         classes: The class of each row.
-        parts: Whether a row is of a source or target image that trains, or of a test image.
+        parts: Whether a row is of a source or target image that trains, of a test image, or of an unlabelled one.
         names: The classes, in class order.
     """
 
@@ -98,12 +95,13 @@ def picture_sections(
     try:
         run = load_images(folder, description, progress, trust)
         classes = next(iter(run.images.values())).classes
-        points = choose_points(run, _interesting(accuracy, list(classes)))
+        names = _interesting(accuracy, list(classes))
+        points = choose_points(run, names, read_labels(folder))
         sections = _sample_sections(run, images, temperature)
         if len(points.classes) >= _FEWEST:
             sections.append(Section("Features", _clouds(points, len(classes))))
             if figures is not None:
-                _write_figures(points, figures)
+                _write_figures(choose_points(run, names), figures)
     except ImagesGone as gone:
         return [Section("Samples", [Words(f"{gone} Samples and features are not shown.")])]
     except (OSError, ValueError, RuntimeError, TrainingError) as error:
@@ -152,15 +150,6 @@ def _picture(images: LabelledImages, one: Sample) -> Picture:
     return Picture(thumbnail(images, one.row), alt, caption, "right" if one.right else "wrong", name)
 
 
-def thumbnail(images: LabelledImages, row: int, side: int = SIDE) -> str:
-    """Read an image of a list and return a small JPEG of it as a data URI."""
-    image: Image.Image = read_item(images, row, 3, at_least=2 * side)
-    image.thumbnail((side, side))
-    content = io.BytesIO()
-    image.save(content, "JPEG", quality=80, optimize=True)
-    return data_uri(content.getvalue(), "image/jpeg")
-
-
 def _interesting(accuracy: Evaluation | None, classes: list[str]) -> list[str]:
     """Choose the classes whose features are shown: those with the most mistakes, in class order."""
     if accuracy is None or len(classes) <= MOST_CLASSES:
@@ -172,16 +161,22 @@ def _interesting(accuracy: Evaluation | None, classes: list[str]) -> list[str]:
     return [name for name in classes if name in most]
 
 
-def choose_points(run: RunImages, names: Sequence[str]) -> FeaturePoints:
-    """Choose the features of some classes."""
+def choose_points(run: RunImages, names: Sequence[str], pool: PoolLabels | None = None) -> FeaturePoints:
+    """Choose the features of some classes.
+
+    Args:
+        run: The images and their features.
+        names: The classes.
+        pool: The unlabelled images, shown by the classes that the run gives them; None for none.
+    """
     before, after, classes, parts = [], [], [], []
     for part, features in run.outputs.features.items():
-        images = run.images[part]
+        answers = _classes_of(run, part, pool)
         for place, row in enumerate(features.rows.tolist()):
-            if (name := images.classes[images.labels[row]]) in names:
+            if (name := answers.get(row)) in names:
                 before.append(features.before[place])
                 after.append(features.after[place])
-                classes.append(name)
+                classes.append(str(name))
                 parts.append(part)
     return FeaturePoints(
         torch.stack(before) if before and run.has_before else None,
@@ -192,6 +187,15 @@ def choose_points(run: RunImages, names: Sequence[str]) -> FeaturePoints:
     )
 
 
+def _classes_of(run: RunImages, part: str, pool: PoolLabels | None) -> dict[int, str]:
+    """Return the classes of the images to show, by row; a test image that is in the pool is shown as one of it."""
+    if part == POOL_PART:
+        return {} if pool is None else {row: one.labels[0] for row, one in enumerate(pool.predictions)}
+    images, seen = run.images[part], set[Path]() if pool is None else {*pool.images.files}
+    shown = (row for row, file in enumerate(images.files) if part != "test" or file not in seen)
+    return {row: images.classes[images.labels[row]] for row in shown}
+
+
 def _clouds(points: FeaturePoints, classes: int) -> list[Block]:
     chosen = len(points.names)
     which = "all classes" if chosen == classes else f"the {chosen} classes with the most mistakes"
@@ -200,6 +204,8 @@ def _clouds(points: FeaturePoints, classes: int) -> list[Block]:
         "images and stars are target images that trained; crosses are target images that did not. If alignment works, "
         "the marks of a class lie together. Click a class in the legend to hide it."
     )
+    if POOL_PART in points.parts:
+        told += " Triangles are unlabelled target images, in the colours of the classes that the run gives them."
     blocks: list[Block] = [Words(told)]
     for how, name in _KINDS.items():
         drawn = [

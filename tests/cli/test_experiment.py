@@ -182,7 +182,6 @@ def test_what_the_data_set_has_not_is_a_sentence(sohot, mine):
         (("--frozen", "--engine", "ray"), "omit --engine ray"),
         (("--frozen", "--set", "learning_rate=0.1"), "'learning_rate' is now called 'lr'"),
         (("--set", "target_shots=0"), "target_shots must be at least 1"),
-        (("--frozen", "--pool", "inductive"), "heads on frozen features learn from labelled images alone"),
         (("--device", "tpu"), "--device must be one of"),
     ):
         ended = sohot(*mine, *options)

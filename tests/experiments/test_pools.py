@@ -11,9 +11,10 @@ from pretrained import write_weights
 
 from sohot.data.datasets import open_dataset
 from sohot.data.protocols import POOL, POOLS
-from sohot.experiments import cell_training, grid, run_cell
+from sohot.experiments import cell_training, frozen, grid, run_cell
 from sohot.experiments.cell_training import Workplace, draw_split
 from sohot.experiments.cell_trunks import needed_features, prepare
+from sohot.experiments.estimate import estimate
 from sohot.experiments.grid_cells import cells
 from sohot.experiments.grid_run import plan_grid, run_grid
 from sohot.reporting import write_outputs
@@ -158,10 +159,30 @@ def test_a_method_that_needs_a_pool_is_refused_without_one(monkeypatch):
         small_grid(methods=("s+t", "m"), pool=EVERY)
 
 
-def test_heads_on_frozen_features_know_no_pool(where):
-    made = small_grid(pool=("inductive",))
-    with pytest.raises(ValueError, match="heads on frozen features learn from labelled images alone"):
-        cells(made, open_dataset("domains", where.root), frozen=True)
+def test_heads_on_frozen_features_learn_from_the_pool(tmp_path, monkeypatch):
+    made = small_grid(splits=(1,), methods=("s+t",), pool=EVERY, frozen={"steps": 5})
+    made = replace(made, frozen_space={"head_decay": [0.1]})
+    root, seen = write_domains(tmp_path / "data"), []
+    plan = plan_grid(made, root, tmp_path / "out", device="cpu", select="cv", frozen=True, workers=0)
+    known = frozen.fit_stack
+    monkeypatch.setattr(
+        frozen, "fit_stack", lambda problems, *rest, **more: seen.append(problems) or known(problems, *rest, **more)
+    )
+    records = {record.cell.pool: record.result for record in run_grid(plan, InlineEngine()).records}
+    tried, whole = ([None if one.pool is None else len(one.pool) for one in problems] for problems in seen)
+    assert whole == [None, 12, 6]
+    assert tried == [None, None, 15, 15, 6, 6]  # two folds each; what a transductive one holds out joins its pool
+    assert [records[pool].sizes.get("pool") for pool in EVERY] == [None, 12, 6]
+    assert estimate(plan.cells, [], plan.where, 1, 1).seconds > 0
+
+
+def test_settings_of_heads_for_a_pool_do_not_count_without_one(where):
+    def keys(**changes):
+        made = small_grid(splits=(1,), methods=("s+t",), pool=EVERY, **changes)
+        return [cell.key for cell in cells(made, open_dataset("domains", where.root), frozen=True)]
+
+    plain, weighty = keys(), keys(frozen={"pool_weight": 0.1})
+    assert [one == two for one, two in zip(plain, weighty, strict=True)] == [True, False, False]
 
 
 def test_cells_that_are_stored_carry_their_pool(where):

@@ -112,6 +112,8 @@ def shown_sides(cell: Cell, *, views: bool = False) -> list[tuple[str, str]]:
         sides.append(("target", "target_train"))
     if cell.select == "validation":
         sides.append(("target", "validation"))
+    if cell.frozen and cell.pool != SUPERVISED:
+        sides.append(("target", POOL))
     return sides
 
 

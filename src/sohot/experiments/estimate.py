@@ -130,7 +130,8 @@ def _from_a_stack(pending: Sequence[Cell], where: Workplace) -> Estimate:
     sides = [split.sides[name] for name in ("source_train", "target_train")]
     labels = [torch.tensor(side.labels) for side in sides]
     features = [torch.randn(len(side), size) for side in sides]
-    problem = FeatureProblem(features[0], labels[0], features[1], labels[1], len(split.classes))
+    pool = torch.randn(len(split.sides[POOL]), size) if POOL in split.sides else None
+    problem = FeatureProblem(features[0], labels[0], features[1], labels[1], len(split.classes), pool=pool)
     settings = replace(head_settings(cell.method, cell.settings), steps=_STACK_STEPS)
     began = time.perf_counter()
     fit_stack([problem] * _STACK_FITS, [settings] * _STACK_FITS, device=choose_device(where.device))

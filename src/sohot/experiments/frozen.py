@@ -1,7 +1,7 @@
 """Cells that train on frozen features: many at once, with their settings chosen in the same stacks."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -10,7 +10,8 @@ from torch import Tensor
 
 from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
-from ..data.protocols.cross_validation import few_shot_folds
+from ..data.protocols.cross_validation import few_shot_folds, hold_out
+from ..data.protocols.pool import POOL
 from ..data.protocols.split import Split
 from ..heads.fit import fit_stack
 from ..heads.problem import FeatureProblem
@@ -95,17 +96,17 @@ class FrozenEngine:
         split = draw_split(cell, self.where)
         key, trunks = trunks_of(cell, len(split.classes), self.where)
         features = self._networks.setdefault(key, _Features(trunks))
-        sides = split.sides
-        source, target = sides["source_train"], sides["target_train"]
+        sides, target = split.sides, split.sides["target_train"]
         tests: list[tuple[LabelledImages, LabelledImages]] = []
         if cell.select == "cv":
             tests = few_shot_folds(target)
         elif cell.select == "validation":
             tests = [(target, sides["validation"])]
-        folds = [_FeatureFold(features.problem(source, rest), *features.test(held)) for rest, held in tests]
+        folds = [
+            _FeatureFold(features.problem(hold_out(split, rest, held)), *features.test(held)) for rest, held in tests
+        ]
         tried = frozen_candidates(cell.method, cell.settings, cell.search["space"]) if folds else []
-        whole = features.problem(source, target)
-        return _Task(cell, split, whole, features.test(sides["target_test"]), folds, tried)
+        return _Task(cell, split, features.problem(sides), features.test(sides["target_test"]), folds, tried)
 
 
 class _Features:
@@ -122,7 +123,8 @@ class _Features:
             raise ValueError("features of some images are missing: have files changed since the run began?")
         return found
 
-    def problem(self, source: LabelledImages, target: LabelledImages) -> FeatureProblem:
+    def problem(self, sides: Mapping[str, LabelledImages]) -> FeatureProblem:
+        source, target, pool = sides["source_train"], sides["target_train"], sides.get(POOL)
         return FeatureProblem(
             self.tensors["source"],
             torch.tensor(source.labels),
@@ -131,6 +133,7 @@ class _Features:
             len(target.classes),
             self.rows("source", source),
             self.rows("target", target),
+            None if pool is None else self.tensors["target"][self.rows("target", pool)],
         )
 
     def test(self, images: LabelledImages) -> tuple[Tensor, Tensor]:
@@ -189,6 +192,7 @@ class _Task:
             score = self.scores[self.best].accuracy or 0.0
             chosen = ChosenSettings(dict(self.tried[self.best].options), score, len(self.tried))
         source, target = self.problem.sizes
+        pool = {} if self.problem.pool is None else {"pool": len(self.problem.pool)}
         return CellResult(
             accuracy=accuracy,
             zeta=zeta,
@@ -196,6 +200,6 @@ class _Task:
             chosen=chosen,
             seconds={"features": 0.0, **seconds, "test": time.perf_counter() - began},
             steps=len(fit.history["loss"]) if fit.settings.trains_network() else 0,
-            sizes={"source": source, "target": target, "test": len(labels)},
+            sizes={"source": source, "target": target, "test": len(labels), **pool},
             notes=list(self.split.notes),
         )

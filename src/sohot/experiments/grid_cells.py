@@ -42,10 +42,6 @@ def cells(
     check_choice(select, SELECTIONS, "select")
     if not 1 <= trials <= MOST_TRIALS:
         raise ValueError(f"trials must be between 1 and {MOST_TRIALS}, got {trials}")
-    if frozen and grid.pool != (SUPERVISED,):
-        raise ValueError(
-            f"heads on frozen features learn from labelled images alone: use pool {SUPERVISED!r}, or omit --frozen"
-        )
     find_builder(grid.backbone)
     shifts = {dataset.parse_shift(shift)[0]: "" for shift in grid.shifts or dataset.shifts or (None,)}
     _refuse_many(grid, len(shifts))
@@ -58,7 +54,9 @@ def cells(
                 raise ValueError(f"settings of the shift {shift!r}: spell it {dataset.parse_shift(shift)[0]!r}")
     found: dict[str, Cell] = {}
     for split, (shift, data), pool, name in product(grid.splits, shifts.items(), grid.pool, grid.methods):
-        for draw, settings in frozen_combinations(grid, name) if frozen else _combinations(grid, name, shift, pool):
+        for draw, settings in (
+            frozen_combinations(grid, name, pool) if frozen else _combinations(grid, name, shift, pool)
+        ):
             cell = Cell(
                 dataset.name,
                 shift,
@@ -82,7 +80,7 @@ def cells(
 def _search(grid: Grid, name: str, settings: Mapping[str, Any], trials: int, frozen: bool, pool: str) -> dict[str, Any]:
     """Return the settings to choose from. On frozen features fits are cheap: every combination is tried."""
     if frozen:
-        return {"space": frozen_space(grid, name)}
+        return {"space": frozen_space(grid, name, pool)}
     return {"space": _space(grid, name, settings, pool), "trials": trials}
 
 

@@ -23,6 +23,7 @@ from sohot.functional import fused, scatter_alignment
 
 Batch = tuple[Tensor, Tensor, Tensor, Tensor]
 RAGGED = [4, 3, 0, 5, 1, 2], [2, 3, 4, 1, 3, 2]  # missing, one-sample and two-sample classes among them
+FEW = [4, 3], [3, 2]
 LARGE = [20, 2, 3, 18], [3, 19, 3, 0]  # more rows than the 16 a program holds
 
 
@@ -95,12 +96,21 @@ def strange_layouts() -> dict[str, float]:
     return {"loss": error(loss, expected)}
 
 
-def second_derivative() -> dict[str, float]:
+def second_derivative(**options: object) -> dict[str, float]:
     data = ragged()
     found = []
     for dtype in (torch.float32, torch.float64):
         x = data[0].to(dtype).requires_grad_()
-        loss = scatter_alignment(x, data[1], data[2].to(dtype), data[3], 6, (2, 3), scale=torch.zeros(())).loss
+        loss = scatter_alignment(
+            x,
+            data[1],
+            data[2].to(dtype),
+            data[3],
+            6,
+            (2, 3),
+            scale=torch.zeros(()),
+            **options,  # type: ignore[arg-type]
+        ).loss
         gradient = torch.autograd.grad(loss, x, create_graph=True)[0]
         found.append(torch.autograd.grad(gradient.square().sum(), x)[0])
     return {"second derivative": error(*found)}
@@ -147,6 +157,31 @@ def label_out_of_range() -> dict[str, float]:
     return {"loss is not NaN": float(not torch.isnan(loss))}
 
 
+def random_weights(counts: tuple[list[int], list[int]]) -> dict[str, Tensor]:
+    """Weights of rows, some of them 0."""
+    generator = torch.Generator().manual_seed(0)
+    source, target = (torch.rand(sum(own), generator=generator) for own in counts)
+    source[::5], target[1] = 0, 0
+    return {"source_weights": source, "target_weights": target}
+
+
+def equal_weights() -> dict[str, float]:
+    """All weights alike: the same bits as without any."""
+    source, source_labels, target, target_labels = batch(0, [18, 2], [3, 3])
+    features = source.float().requires_grad_(), target.float().requires_grad_()
+    equal = {"source_weights": torch.full((20,), 0.3), "target_weights": torch.full((6,), 0.3)}
+    differences = {}
+    for estimator in ("plugin", "unbiased"):
+        found = []
+        for weights in ({}, equal):
+            options = {"scale": torch.zeros(()), "estimator": estimator, **weights}
+            data = features[0], source_labels, features[1], target_labels
+            result = scatter_alignment(*data, 2, (2, 3), **options)  # type: ignore[arg-type]
+            found.append([result.loss.detach(), *result[1:], *torch.autograd.grad(result.loss, features)])
+        differences[estimator] = max(float((x - y).abs().max()) for x, y in zip(*found, strict=True))
+    return differences
+
+
 def repeated() -> dict[str, float]:
     data = ragged()
     first, second = (scatter_alignment(*data, 6, (2, 3)) for _ in range(2))
@@ -155,18 +190,20 @@ def repeated() -> dict[str, float]:
 
 def all_cases() -> dict[str, dict[str, float]]:
     per_class = torch.rand(3, 6, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    half = {"counts": ([4, 3], [3, 2]), "scale": torch.zeros(())}
+    options = {"scale": torch.zeros(()), "full_rows": 3.0, "scatter_rows": 1.5, "orders": (2, 3)}
+    weighted = {"counts": LARGE, **options, **random_weights(LARGE)}
+    half = {"counts": FEW, "scale": torch.zeros(())}
     return {
         **{f"orders {orders}": case(orders=orders) for orders in [(2,), (3,), (4, 2), (2, 3, 4), (5,)]},
         **{f"unbiased {orders}": case(size=64, orders=orders, estimator="unbiased") for orders in [(2,), (2, 3, 4)]},
         "more columns than one step": case(size=150),
-        "many columns": case(size=600, orders=(2, 3, 4)),
+        "many columns": case(FEW, size=600, orders=(2, 3, 4)),
         "many columns, unbiased": case(size=600, orders=(2, 3, 4), estimator="unbiased"),
         "scale given": case(orders=(2, 3), scale=torch.tensor(2.0)),
         "scale of the batch": case(orders=(2, 3), scale=torch.zeros(())),
         "weights per class": case(orders=(2, 3), weights=per_class),
         "weights per term": case(orders=(2, 3), weights=torch.tensor([[0.5], [2.0], [1.0]], requires_grad=True)),
-        "one number per term": case(orders=(2, 3), weights=(0.5, 2.0, 1.0)),
+        "one number per term": case(orders=(2, 3), weights=(0.5, 2.0, 1.0), full_rows=3.0, scatter_rows=3.0),
         "far from the origin": case(shift=(100.0, 100.0), size=64),
         "domains far apart": case(shift=(0.0, 100.0), size=64),
         "high order": case(([6, 4], [5, 3]), orders=(12,), scale=torch.zeros(())),
@@ -174,6 +211,10 @@ def all_cases() -> dict[str, dict[str, float]]:
         "large classes, unbiased": case(LARGE, orders=(2, 3), estimator="unbiased"),
         "bfloat16": case(**half, dtype=torch.bfloat16),
         "float16": case(**half, dtype=torch.float16),
+        "weights of rows": case(**weighted),
+        "weights of rows, unbiased": case(estimator="unbiased", **weighted),
+        "second derivative with weights of rows": second_derivative(full_rows=3.0, **random_weights(RAGGED)),
+        "equal weights": equal_weights(),
         "placed before": placed_before(),
         "one domain fixed": one_domain_fixed(),
         "strange layouts": strange_layouts(),

@@ -15,7 +15,7 @@ from .gram import signed_gram
 from .plain_checks import ESTIMATORS, check_choice, check_count, check_orders
 from .recomputed import recomputed
 from .row_weights import RowWeights, row_weights
-from .terms import NO_MORE, RowsNeeded, check_weights, constant_weights, term_shares, term_weights
+from .terms import RowsNeeded, check_weights, constant_weights, term_shares, term_weights
 
 
 class Alignment(NamedTuple):
@@ -88,9 +88,24 @@ def scatter_alignment(
     scale = None if scale is None else scale.reshape(())
     given = row_weights(source, target, source_weights, target_weights)
     needed = RowsNeeded(full_rows, scatter_rows).checked()
-    if given is None and needed == NO_MORE and is_usable(source, target, num_classes):
-        return _by_kernels(
-            source, source_labels, target, target_labels, num_classes, orders, weights, estimator, scale, check_values
+    if is_usable(source, target, num_classes):
+        per_class, constants = (weights, [1.0] * (1 + len(orders))) if isinstance(weights, Tensor) else (None, weights)
+        return Alignment(
+            *fused_alignment(
+                source,
+                source_labels,
+                target,
+                target_labels,
+                per_class,
+                tuple(constants),
+                num_classes,
+                orders,
+                unbiased=estimator == "unbiased",
+                scale=scale,
+                row_weights=given,
+                needed=needed,
+                check_values=check_values,
+            )
         )
     if not isinstance(weights, Tensor):
         weights = constant_weights(weights, source)
@@ -111,36 +126,6 @@ def scatter_alignment(
     )
     terms = (shared_weights.detach() * distances).sum(1)
     return Alignment(loss, terms, distances * (shares > 0), energy.sqrt())
-
-
-def _by_kernels(
-    source: Tensor,
-    source_labels: Tensor,
-    target: Tensor,
-    target_labels: Tensor,
-    num_classes: int,
-    orders: tuple[int, ...],
-    weights: Tensor | Sequence[float],
-    estimator: str,
-    scale: Tensor | None,
-    check_values: bool,
-) -> Alignment:
-    """Compute the result of `scatter_alignment` with the GPU kernels."""
-    per_class, constants = (weights, [1.0] * (1 + len(orders))) if isinstance(weights, Tensor) else (None, weights)
-    result = fused_alignment(
-        source,
-        source_labels,
-        target,
-        target_labels,
-        per_class,
-        tuple(constants),
-        num_classes,
-        orders,
-        unbiased=estimator == "unbiased",
-        scale=scale,
-        check_values=check_values,
-    )
-    return Alignment(*result)
 
 
 def class_distances(

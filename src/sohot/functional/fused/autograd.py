@@ -14,7 +14,8 @@ from torch import Tensor
 from ..autograd import check_distances, weighted_sum
 from ..checks import check_numbers, check_rows
 from ..recomputed import differentiable_gradients, each_example
-from ..terms import term_shares
+from ..row_weights import RowWeights
+from ..terms import RowsNeeded, term_shares
 from .launch import Batch, Saved, launch_backward, launch_forward
 from .layout import choose_layout, processors
 
@@ -31,6 +32,8 @@ def fused_alignment(
     *,
     unbiased: bool,
     scale: Tensor | None,
+    row_weights: RowWeights | None,
+    needed: RowsNeeded,
     check_values: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Compute the result of `scatter_alignment`; each term is weighed by sigmas[k] and, if given, weights[k, c]."""
@@ -44,8 +47,10 @@ def fused_alignment(
         target_labels,
         weights,
         scale,
+        *(row_weights or (None, None)),
         list(sigmas),
         list(orders),
+        list(needed),
         unbiased,
         num_classes,
         check_values,
@@ -64,29 +69,32 @@ class _FusedAlignment(torch.autograd.Function):
         target_labels: Tensor,
         weights: Tensor | None,
         scale: Tensor | None,
+        source_weights: Tensor | None,
+        target_weights: Tensor | None,
         sigmas: list[float],
         orders: list[int],
+        needed: list[float],
         unbiased: bool,
         num_classes: int,
         check_values: bool,
     ) -> tuple[Tensor, ...]:
         operator = torch.ops.sohot.fused_alignment if torch.compiler.is_compiling() else _forward
-        tensors = source, source_labels, target, target_labels, weights, scale
-        result: tuple[Tensor, ...] = operator(*tensors, sigmas, orders, unbiased, num_classes, check_values)
+        tensors = source, source_labels, target, target_labels, weights, scale, source_weights, target_weights
+        result: tuple[Tensor, ...] = operator(*tensors, sigmas, orders, needed, unbiased, num_classes, check_values)
         return result
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.save_for_backward(*inputs[:6], *output[3:])
-        ctx.settings = inputs[6:]
+        ctx.save_for_backward(*inputs[:8], *output[3:])
+        ctx.settings = inputs[8:]
         ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
         if upstream is None:
-            return (None,) * 11
-        source, _, target, _, weights, _, _, *saved = ctx.saved_tensors
+            return (None,) * 14
+        source, _, target, _, weights, _, _, _, _, *saved = ctx.saved_tensors
         wants_source, _, wants_target, _, wants_weights, *_ = ctx.needs_input_grad
         by_source: Tensor | None = None
         by_target: Tensor | None = None
@@ -97,7 +105,7 @@ class _FusedAlignment(torch.autograd.Function):
             if wants_source or wants_target:
                 operator = torch.ops.sohot.fused_alignment_backward if torch.compiler.is_compiling() else _backward
                 by_source, by_target = operator(  # type: ignore[call-arg]
-                    source, target, *saved, upstream, *ctx.settings[1:3], wants_source, wants_target
+                    source, target, *saved, upstream, ctx.settings[1], ctx.settings[3], wants_source, wants_target
                 )
             if wants_weights:
                 by_weights = saved[4] * upstream
@@ -105,7 +113,7 @@ class _FusedAlignment(torch.autograd.Function):
                     by_weights = by_weights.sum(1, keepdim=True)
                 by_weights = by_weights.to(weights.dtype)
         by_source, by_target = by_source if wants_source else None, by_target if wants_target else None
-        return by_source, None, by_target, None, by_weights, None, None, None, None, None, None
+        return by_source, None, by_target, None, by_weights, *(None,) * 9
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
@@ -114,9 +122,19 @@ class _FusedAlignment(torch.autograd.Function):
 
 def _differentiable_backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
     """The gradient in plain operations that can be differentiated again."""
-    source, source_labels, target, target_labels, weights, scale, spread, *_ = ctx.saved_tensors
-    sigmas, orders, unbiased, num_classes, _ = ctx.settings
-    shares = term_shares(source_labels, target_labels, num_classes, tuple(orders), "unbiased" if unbiased else "plugin")
+    source, source_labels, target, target_labels, weights, scale, *row_weights = ctx.saved_tensors[:8]
+    spread = ctx.saved_tensors[8]
+    sigmas, orders, needed, unbiased, num_classes, _ = ctx.settings
+    given = None if row_weights[0] is None else RowWeights(*row_weights)
+    shares = term_shares(
+        source_labels,
+        target_labels,
+        num_classes,
+        tuple(orders),
+        "unbiased" if unbiased else "plugin",
+        row_weights=given,
+        needed=RowsNeeded(*needed),
+    )
     shares = shares * shares.new_tensor(sigmas).unsqueeze(1)
     divisor = torch.ones_like(spread)
     if scale is not None:
@@ -125,7 +143,7 @@ def _differentiable_backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None,
     by_source, by_target, by_shared = differentiable_gradients(
         partial(weighted_sum, orders=orders, unbiased=unbiased),
         (source, target, shared_weights),
-        (source_labels, target_labels, divisor),
+        (source_labels, target_labels, divisor, *(given or ())),
         (upstream,),
     )
     return by_source, by_target, None if weights is None else (by_shared * shares).sum_to_size(weights.shape)
@@ -138,19 +156,27 @@ def _forward(
     target_labels: Tensor,
     weights: Tensor | None,
     scale: Tensor | None,
+    source_weights: Tensor | None,
+    target_weights: Tensor | None,
     sigmas: list[float],
     orders: list[int],
+    needed: list[float],
     unbiased: bool,
     num_classes: int,
     check_values: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    data, row_weights = (source, source_labels, target, target_labels), None
+    given = () if source_weights is None or target_weights is None else (source_weights, target_weights)
     if check_values:
-        check_rows(source, source_labels, target, target_labels, num_classes=num_classes)
+        check_rows(*data, *given, num_classes=num_classes)
         check_numbers(weights, scale)
-    batch = Batch(source, source_labels, target, target_labels)
     with _device_of(source):
+        if given:
+            both = RowWeights(*given)
+            kinds = both.within_classes(source_labels, target_labels, num_classes), both.overall()
+            row_weights = torch.stack([torch.cat(kind) for kind in kinds]).float()
         loss, terms, distances, spread, saved = launch_forward(
-            batch, weights, scale, sigmas, orders, unbiased, num_classes
+            Batch(*data, row_weights), weights, scale, sigmas, orders, unbiased, num_classes, RowsNeeded(*needed)
         )
     if check_values:
         check_distances(distances, orders)
@@ -165,13 +191,15 @@ def _backward(
     means: Tensor,
     numbers: Tensor,
     by_weights: Tensor,
+    row_weights: Tensor,
+    row_numbers: Tensor,
     upstream: Tensor,
     orders: list[int],
     unbiased: bool,
     wants_source: bool,
     wants_target: bool,
 ) -> tuple[Tensor, Tensor]:
-    saved = Saved(slots, grams, means, numbers, by_weights)
+    saved = Saved(slots, grams, means, numbers, by_weights, row_weights, row_numbers)
     with _device_of(source):
         return launch_backward(source, target, saved, upstream, orders, unbiased, (wants_source, wants_target))
 
@@ -188,7 +216,7 @@ _backward_operator = torch.library.custom_op("sohot::fused_alignment_backward", 
 @_forward_operator.register_fake
 def _(*arguments: Any) -> tuple[Tensor, ...]:
     """Shapes and types of the operator's results, for compilers."""
-    source, _, target, _, weights, _, sigmas, _, _, classes, _ = arguments
+    source, _, target, _, weights, _, source_weights, _, sigmas, _, _, _, classes, _ = arguments
     layout = choose_layout(source.shape[0] + target.shape[0], classes, source.shape[1], processors(source.device))
     rows, (_, size), terms = source.shape[0] + target.shape[0], source.shape, len(sigmas)
     table = source.new_empty(terms, classes, dtype=torch.float32)
@@ -202,6 +230,8 @@ def _(*arguments: Any) -> tuple[Tensor, ...]:
         table.new_empty(2, classes, size),
         table.new_empty(2 * terms + 3 + layout.parts, classes, dtype=torch.float64),
         table.new_empty(0) if weights is None else torch.empty_like(table),
+        table.new_empty(0 if source_weights is None else (2, rows)),
+        table.new_empty((0, 0) if source_weights is None else (6, classes), dtype=torch.float64),
     )
 
 

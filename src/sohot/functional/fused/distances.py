@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from .rows import NOWHERE, pair_weights
+from .weights import apart_factor, store_weights, totals_of, weights_of, without_absent
 
 
 @triton.jit
@@ -26,9 +27,9 @@ def parts_of(numbers, classes, ORDERS: tl.constexpr):
 
 
 @triton.jit
-def members(listed, n, CAPACITY: tl.constexpr, TYPE: tl.constexpr):
+def members(listed, n, row_weights, CAPACITY: tl.constexpr, TYPE: tl.constexpr):
     """Return the rows of a class, which slots hold source and target rows, and how many of each."""
-    number = tl.load(listed + tl.arange(0, CAPACITY))
+    number = without_absent(tl.load(listed + tl.arange(0, CAPACITY)), row_weights)
     in_source, in_target = (number < n).to(TYPE), ((number >= n) & (number < NOWHERE)).to(TYPE)
     return number, in_source, in_target, tl.sum(in_source, 0), tl.sum(in_target, 0)
 
@@ -44,7 +45,10 @@ def distances_of_class(
     grams,
     slots,
     numbers,
+    row_weights,
+    row_numbers,
     n,
+    all_rows,
     CAPACITY: tl.constexpr,
     PARTS: tl.constexpr,
     ORDERS: tl.constexpr,
@@ -57,7 +61,8 @@ def distances_of_class(
     c, classes = tl.program_id(0), tl.num_programs(0)
     distances, _, counts, energies, mean_squares = parts_of(numbers, classes, ORDERS)
     slot = tl.arange(0, CAPACITY)
-    number, in_source, in_target, n_c, m_c = members(slots + (classes + c) * CAPACITY, n, CAPACITY, tl.float64)
+    listed = slots + (classes + c) * CAPACITY
+    number, in_source, in_target, n_c, m_c = members(listed, n, row_weights, CAPACITY, tl.float64)
     tl.store(counts + c, n_c)
     tl.store(counts + classes + c, m_c)
     place = c.to(tl.int64) * CAPACITY * CAPACITY + slot[:, None] * CAPACITY + slot[None, :]
@@ -70,9 +75,31 @@ def distances_of_class(
         tl.debug_barrier()
         tl.store(grams + place, products.to(tl.float32))
 
-    n_c, m_c = tl.maximum(n_c, 1.0), tl.maximum(m_c, 1.0)
-    pairs = pair_weights(number, in_source, in_target, number, in_source, in_target, n_c, m_c, UNBIASED)
+    of_source, of_target = weights_of(number, in_source, in_target, row_weights, tl.float64)
     diagonal = tl.where(slot[:, None] == slot[None, :], products, 0.0)
+    if row_weights is None:
+        source_total, target_total = tl.maximum(n_c, 1.0), tl.maximum(m_c, 1.0)
+        source_rows, target_rows = source_total, target_total
+    else:
+        of_energy = tl.load(row_weights + all_rows + number, mask=number < NOWHERE, other=0.0).to(tl.float64)
+        diagonal *= of_energy[:, None]
+        source_total, target_total = tl.sum(of_source, 0), tl.sum(of_target, 0)
+        source_rows, target_rows = store_weights(
+            row_numbers,
+            c,
+            classes,
+            (source_total, tl.sum(of_source * of_source, 0)),
+            (target_total, tl.sum(of_target * of_target, 0)),
+            tl.where((n_c > 0) & (m_c > 0), tl.sum(of_energy, 0), 0.0),
+            tl.load(slots + 2 * classes * CAPACITY + c).to(tl.float64),
+        )
+        source_total = tl.where(source_total > 0, source_total, 1.0)
+        target_total = tl.where(target_total > 0, target_total, 1.0)
+    factors = apart_factor(source_rows), apart_factor(target_rows)
+    pairs = pair_weights(
+        number, of_source, of_target, number, of_source, of_target, source_total, target_total, factors[0], factors[1],
+        UNBIASED
+    )  # fmt: skip
     tl.store(energies + c, _total(diagonal))
     if UNBIASED:
         tl.store(distances + c, _total(pairs * products))
@@ -96,8 +123,11 @@ def weigh(
     spread,
     by_weights,
     sigmas,
+    row_numbers,
     classes,
     rows,
+    full_rows,
+    scatter_rows,
     weights_row,
     weights_column,
     ORDERS: tl.constexpr,
@@ -114,11 +144,15 @@ def weigh(
         m_c = tl.load(counts + classes + c, mask=c < classes, other=0.0)
         both = (n_c > 0) & (m_c > 0)
         energy += tl.load(energies + c, mask=c < classes, other=0.0)
-        taken += tl.where(both, n_c + m_c, 0.0)
         shared += both.to(tl.float64)
-        seen += n_c + m_c
+        if row_numbers is None:
+            taken += tl.where(both, n_c + m_c, 0.0)
+            seen += n_c + m_c
+        else:
+            taken += tl.load(row_numbers + 4 * classes + c, mask=c < classes, other=0.0)
+            seen += tl.load(row_numbers + 5 * classes + c, mask=c < classes, other=0.0)
     energy, taken, shared, seen = tl.sum(energy, 0), tl.sum(taken, 0), tl.sum(shared, 0), tl.sum(seen, 0)
-    energy = energy / tl.maximum(taken, 1.0)
+    energy = energy / tl.where(taken > 0, taken, 1.0)
     tl.store(spread, tl.sqrt(energy).to(tl.float32))
     # A `scale` of 0 means the root of the energy. A row of no class makes everything NaN: no other signal is possible.
     square = tl.where(energy > 0, energy, 1.0)
@@ -144,10 +178,18 @@ def weigh(
             inside = c < classes
             n_c = tl.load(counts + c, mask=inside, other=0.0)
             m_c = tl.load(counts + classes + c, mask=inside, other=0.0)
-            defined = tl.minimum(n_c, m_c) >= needed
+            effective = tl.minimum(n_c, m_c)
+            defined = effective >= needed
+            if row_numbers is not None:
+                source_rows = tl.load(row_numbers + 2 * classes + c, mask=inside, other=0.0)
+                target_rows = tl.load(row_numbers + 3 * classes + c, mask=inside, other=0.0)
+                effective = tl.minimum(source_rows, target_rows)
+            if k > 0:
+                defined = defined & ((effective >= scatter_rows) | (scatter_rows <= 1.0))
             distance = tl.load(raw_distances + k * classes + c, mask=inside, other=0.0) * shrink
             distance = tl.where(defined, distance, 0.0)
             weight = tl.where(defined, sigmas[k] / tl.maximum(shared, 1.0), 0.0)
+            weight *= tl.where(full_rows > 1.0, tl.minimum(effective / full_rows, 1.0), 1.0)
             if weights is not None:
                 tl.store(by_weights + k * classes + c, (weight * distance).to(tl.float32), mask=inside)
                 weight *= tl.load(weights + k * weights_row + c * weights_column, mask=inside, other=0.0).to(tl.float64)
@@ -171,6 +213,9 @@ def gradient_matrix(
     in_target,
     n_c,
     m_c,
+    of_source,
+    of_target,
+    row_numbers,
     CAPACITY: tl.constexpr,
     ORDERS: tl.constexpr,
     UNBIASED: tl.constexpr,
@@ -190,14 +235,18 @@ def gradient_matrix(
             power = power * products
             coefficient *= largest
         inner += coefficient.to(tl.float32) * power
-    pairs = pair_weights(number, in_source, in_target, number, in_source, in_target, n_c, m_c, UNBIASED)
+    source_total, target_total, source_factor, target_factor = totals_of(row_numbers, c, classes, n_c, m_c, tl.float32)
+    pairs = pair_weights(
+        number, of_source, of_target, number, of_source, of_target, source_total, target_total, source_factor,
+        target_factor, UNBIASED
+    )  # fmt: skip
     if UNBIASED:
         inner = pairs * (inner + (tl.load(coefficients + c) * factor).to(tl.float32))
         member = in_source + in_target
         inner -= member[:, None] * (tl.sum(inner * member[:, None], 0) / (n_c + m_c))[None, :]
     else:
         inner = pairs * inner
-        of_source = tl.sum(inner * in_source[:, None], 0) / n_c
-        of_target = tl.sum(inner * in_target[:, None], 0) / m_c
-        inner -= in_source[:, None] * of_source[None, :] + in_target[:, None] * of_target[None, :]
-    return inner
+        by_source = tl.sum(inner * in_source[:, None], 0) / source_total
+        by_target = tl.sum(inner * in_target[:, None], 0) / target_total
+        inner -= of_source[:, None] * by_source[None, :] + of_target[:, None] * by_target[None, :]
+    return inner, of_source / source_total - of_target / target_total

@@ -15,6 +15,7 @@ import triton.language as tl
 from .distances import parts_of
 from .passes import wanted_rows
 from .rows import NOWHERE, centred, find_rows, load_rows, pair_weights, row_pointers
+from .weights import store_weights, totals_of, weights_of, without_absent
 
 
 @triton.jit
@@ -28,10 +29,10 @@ def _first_place(filled, c, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _tile(listed, rows, tile, n, CAPACITY: tl.constexpr):
+def _tile(listed, rows, tile, n, row_weights, CAPACITY: tl.constexpr):
     """Return the rows of one tile of a class, and which belong to the source and to the target."""
     slot = tile * CAPACITY + tl.arange(0, CAPACITY)
-    number = tl.load(listed + slot, mask=slot < rows, other=NOWHERE)
+    number = without_absent(tl.load(listed + slot, mask=slot < rows, other=NOWHERE), row_weights)
     return number, (number < n).to(tl.float32), ((number >= n) & (number < NOWHERE)).to(tl.float32)
 
 
@@ -58,6 +59,10 @@ def _tile_pair(
     other_means,
     n_c,
     m_c,
+    row_weights,
+    row_numbers,
+    c,
+    classes,
     n,
     size,
     source_stride,
@@ -72,8 +77,8 @@ def _tile_pair(
     Returns the products in float64, the weights of these pairs of rows, and both tiles as `_tile` returns them.
     """
     tiles = tl.cdiv(rows, CAPACITY)
-    number, sources, targets = _tile(listed, rows, tile // tiles, n, CAPACITY)
-    others, other_sources, other_targets = _tile(listed, rows, tile % tiles, n, CAPACITY)
+    number, sources, targets = _tile(listed, rows, tile // tiles, n, row_weights, CAPACITY)
+    others, other_sources, other_targets = _tile(listed, rows, tile % tiles, n, row_weights, CAPACITY)
     pointers = row_pointers(source, target, number, n, source_stride, target_stride, False)
     other_pointers = row_pointers(source, target, others, n, source_stride, target_stride, False)
     products = tl.zeros((CAPACITY, CAPACITY), tl.float32)
@@ -84,8 +89,47 @@ def _tile_pair(
             other_pointers, others, other_sources, other_targets, means, other_means, at, n_c, m_c, size, UNBIASED
         )
         products += tl.dot(x, tl.trans(y), input_precision="tf32x3") * one
-    pairs = pair_weights(number, sources, targets, others, other_sources, other_targets, n_c, m_c, UNBIASED)
+    source_total, target_total, source_factor, target_factor = totals_of(row_numbers, c, classes, n_c, m_c, tl.float32)
+    of_source, of_target = weights_of(number, sources, targets, row_weights, tl.float32)
+    others_of_source, others_of_target = weights_of(others, other_sources, other_targets, row_weights, tl.float32)
+    pairs = pair_weights(
+        number, of_source, of_target, others, others_of_source, others_of_target, source_total, target_total,
+        source_factor, target_factor, UNBIASED
+    )  # fmt: skip
     return products.to(tl.float64), pairs, number, others, other_sources, other_targets
+
+
+@triton.jit
+def _weigh_class(listed, rows, tiles, row_weights, row_numbers, c, classes, n, all_rows, CAPACITY: tl.constexpr):
+    """Store the sums of the weights of a large class; returns its rows of each domain without those of weight 0."""
+    nothing = tl.zeros((CAPACITY,), tl.float64)
+    n_c, m_c, source_total, source_squares, target_total, target_squares, energy = (
+        nothing, nothing, nothing, nothing, nothing, nothing, nothing
+    )  # fmt: skip
+    for tile in range(tiles):
+        number, in_source, in_target = _tile(listed, rows, tile, n, row_weights, CAPACITY)
+        of_source, of_target = weights_of(
+            number, in_source.to(tl.float64), in_target.to(tl.float64), row_weights, tl.float64
+        )
+        n_c += in_source
+        m_c += in_target
+        source_total += of_source
+        source_squares += of_source * of_source
+        target_total += of_target
+        target_squares += of_target * of_target
+        energy += tl.load(row_weights + all_rows + number, mask=number < NOWHERE, other=0.0)
+    n_c, m_c = tl.sum(n_c, 0), tl.sum(m_c, 0)
+    of_energy = tl.where((n_c > 0) & (m_c > 0), tl.sum(energy, 0), 0.0)
+    store_weights(
+        row_numbers,
+        c,
+        classes,
+        (tl.sum(source_total, 0), tl.sum(source_squares, 0)),
+        (tl.sum(target_total, 0), tl.sum(target_squares, 0)),
+        of_energy,
+        rows.to(tl.float64),
+    )
+    return n_c.to(tl.float32), m_c.to(tl.float32)
 
 
 @triton.jit
@@ -97,6 +141,8 @@ def large_distances(
     slots,
     means,
     numbers,
+    row_weights,
+    row_numbers,
     n,
     m,
     size,
@@ -119,17 +165,26 @@ def large_distances(
     listed = filled + classes + _first_place(filled, c, LABELS)
     _, found = find_rows(source_labels, target_labels, listed, c, n, m, rows, LABELS)
     tl.debug_barrier()
+    tiles = tl.cdiv(rows, CAPACITY)
     n_c = found.to(tl.float32)
     m_c = (rows - found).to(tl.float32)
+    if row_weights is not None:
+        n_c, m_c = _weigh_class(
+            listed, rows, tiles, row_weights, row_numbers, c, classes, n, n + m, CAPACITY
+        )  # fmt: skip
+        tl.debug_barrier()
     tl.store(counts + c, n_c.to(tl.float64))
     tl.store(counts + classes + c, m_c.to(tl.float64))
-    if (found == 0) | (found == rows):
+    if (n_c == 0) | (m_c == 0):
         tl.store(energies + c, 0.0)
         for k in tl.static_range(len(ORDERS) + 1):
             tl.store(distances + k * classes + c, 0.0)
         return
 
-    tiles = tl.cdiv(rows, CAPACITY)
+    # U-statistics are centred on the mean of all rows without weights, see `gram`.
+    source_total, target_total = n_c, m_c
+    if row_weights is not None and not UNBIASED:
+        source_total, target_total, _, _ = totals_of(row_numbers, c, classes, n_c, m_c, tl.float32)
     means += c.to(tl.int64) * size
     other_means = means + classes.to(tl.int64) * size
     squares = tl.zeros((BLOCK,), tl.float64)
@@ -138,14 +193,16 @@ def large_distances(
         source_sum = tl.zeros((BLOCK,), tl.float32)
         target_sum = tl.zeros((BLOCK,), tl.float32)
         for tile in range(tiles):
-            number, in_source, in_target = _tile(listed, rows, tile, n, CAPACITY)
+            number, in_source, in_target = _tile(listed, rows, tile, n, row_weights, CAPACITY)
+            if row_weights is not None and not UNBIASED:
+                in_source, in_target = weights_of(number, in_source, in_target, row_weights, tl.float32)
             pointers = row_pointers(source, target, number, n, source_stride, target_stride, False)
             x = load_rows(pointers, columns, number < NOWHERE, size, False)
             source_sum += tl.sum(x * in_source[:, None], 0)
             target_sum += tl.sum(x * in_target[:, None], 0)
-        tl.store(means + columns, source_sum / n_c, mask=columns < size)
-        tl.store(other_means + columns, target_sum / m_c, mask=columns < size)
-        difference = (source_sum / n_c - target_sum / m_c).to(tl.float64)
+        tl.store(means + columns, source_sum / source_total, mask=columns < size)
+        tl.store(other_means + columns, target_sum / target_total, mask=columns < size)
+        difference = (source_sum / source_total - target_sum / target_total).to(tl.float64)
         squares += difference * difference
     tl.debug_barrier()
 
@@ -154,11 +211,15 @@ def large_distances(
         squares = tl.zeros((CAPACITY,), tl.float64)
     for tile in range(tiles * tiles):
         products, pairs, number, others, _sources, _targets = _tile_pair(
-            source, target, listed, rows, tile, means, other_means, n_c, m_c, n, size, source_stride, target_stride,
-            one, CAPACITY, BLOCK, UNBIASED
+            source, target, listed, rows, tile, means, other_means, n_c, m_c, row_weights, row_numbers, c, classes, n,
+            size, source_stride, target_stride, one, CAPACITY, BLOCK, UNBIASED
         )  # fmt: skip
         same = (number[:, None] == others[None, :]) & (number < NOWHERE)[:, None]
-        energy += tl.sum(tl.where(same, products, 0.0), 1)
+        own_products = tl.where(same, products, 0.0)
+        if row_weights is not None:
+            of_energy = tl.load(row_weights + n + m + number, mask=number < NOWHERE, other=0.0)
+            own_products *= of_energy.to(tl.float64)[:, None]
+        energy += tl.sum(own_products, 1)
         if UNBIASED:
             squares += tl.sum(pairs * products, 1)
         for k in tl.static_range(len(ORDERS)):
@@ -181,6 +242,8 @@ def large_gradient(
     slots,
     means,
     numbers,
+    row_weights,
+    row_numbers,
     upstream,
     source_gradient,
     target_gradient,
@@ -215,8 +278,8 @@ def large_gradient(
     factor = 2.0 * tl.load(upstream).to(tl.float64)
     for tile in range(tl.where(shared, tiles * tiles, 0)):
         products, pairs, number, others, other_sources, other_targets = _tile_pair(
-            source, target, listed, rows, tile, means, other_means, n_c, m_c, n, size, source_stride, target_stride,
-            one, CAPACITY, BLOCK, UNBIASED
+            source, target, listed, rows, tile, means, other_means, n_c, m_c, row_weights, row_numbers, c, classes, n,
+            size, source_stride, target_stride, one, CAPACITY, BLOCK, UNBIASED
         )  # fmt: skip
         inner = 0.0 * products
         if UNBIASED:
@@ -244,13 +307,16 @@ def large_gradient(
         tl.debug_barrier()
 
     weight = (factor * tl.load(coefficients + c)).to(tl.float32)
+    source_total, target_total, _, _ = totals_of(
+        row_numbers, c, classes, tl.maximum(n_c, 1.0), tl.maximum(m_c, 1.0), tl.float32
+    )
     for start in range(0, size, BLOCK):
         columns = start + tl.arange(0, BLOCK)
         source_sum = tl.zeros((BLOCK,), tl.float32)
         target_sum = tl.zeros((BLOCK,), tl.float32)
         inside = columns < tl.where(shared, size, 0)
         for tile in range(tiles):
-            number, in_source, in_target = _tile(listed, rows, tile, n, CAPACITY)
+            number, in_source, in_target = _tile(listed, rows, tile, n, row_weights, CAPACITY)
             gradients = row_pointers(source_gradient, target_gradient, number, n, size, size, False)
             mask = wanted_rows(number, n, WANTED)[:, None] & inside[None, :]
             result = tl.load(gradients[:, None] + columns[None, :], mask=mask, other=0.0).to(tl.float32)
@@ -261,15 +327,17 @@ def large_gradient(
             source_mean = (source_sum + target_sum) / (n_c + m_c)
             target_mean = source_mean
         else:
-            source_mean, target_mean = source_sum / tl.maximum(n_c, 1.0), target_sum / tl.maximum(m_c, 1.0)
+            source_mean, target_mean = source_sum / source_total, target_sum / target_total
             difference = tl.load(means + columns, mask=inside, other=0.0)
             difference -= tl.load(other_means + columns, mask=inside, other=0.0)
-            source_mean -= difference * (weight / tl.maximum(n_c, 1.0))
-            target_mean += difference * (weight / tl.maximum(m_c, 1.0))
+            source_mean -= difference * (weight / source_total)
+            target_mean += difference * (weight / target_total)
         for tile in range(tiles):
-            number, in_source, in_target = _tile(listed, rows, tile, n, CAPACITY)
+            number, in_source, in_target = _tile(listed, rows, tile, n, row_weights, CAPACITY)
             gradients = row_pointers(source_gradient, target_gradient, number, n, size, size, False)
             out = wanted_rows(number, n, WANTED)
+            if not UNBIASED:
+                in_source, in_target = weights_of(number, in_source, in_target, row_weights, tl.float32)
             places = gradients[:, None] + columns[None, :]
             result = tl.load(places, mask=out[:, None] & inside[None, :], other=0.0).to(tl.float32)
             result -= in_source[:, None] * source_mean[None, :] + in_target[:, None] * target_mean[None, :]

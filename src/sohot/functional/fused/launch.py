@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..terms import NO_MORE, RowsNeeded
 from .layout import Layout, are_aligned, choose_layout, columns_each, power_of_two, processors
 
 MOST_KERNELS = 1024
@@ -44,12 +45,13 @@ LARGE_BLOCK = 32  # columns per step for classes with more rows than a program h
 
 
 class Batch(NamedTuple):
-    """Rows of both domains and their classes."""
+    """Rows of both domains, their classes and their weights."""
 
     source: Tensor
     source_labels: Tensor
     target: Tensor
     target_labels: Tensor
+    row_weights: Tensor | None  # (2, n + m), see `weights`; None for equal weights
 
 
 class Saved(NamedTuple):
@@ -60,6 +62,13 @@ class Saved(NamedTuple):
     means: Tensor  # (2, C, d) of each class, source and target
     numbers: Tensor  # float64 (…, C), see `parts_of`
     by_weights: Tensor  # (1 + orders, C) derivative of the loss in each weight; empty without weights
+    row_weights: Tensor  # (2, n + m), as in `Batch`; empty for equal weights
+    row_numbers: Tensor  # float64 (6, C), see `store_weights`; empty for equal weights
+
+    @property
+    def weighting(self) -> tuple[Tensor, Tensor] | tuple[None, None]:
+        """Weights of rows and their sums, if there are any."""
+        return (self.row_weights, self.row_numbers) if self.row_weights.numel() else (None, None)
 
 
 def launch_forward(
@@ -70,6 +79,7 @@ def launch_forward(
     orders: list[int],
     unbiased: bool,
     classes: int,
+    needed: RowsNeeded = NO_MORE,
     layout: Layout | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Saved]:
     """Compute the fields of `functional.alignment.Alignment`, and what the gradient needs."""
@@ -84,6 +94,8 @@ def launch_forward(
         _floats(device, 2, classes, size),
         torch.empty(2 * terms + 3 + layout.parts, classes, dtype=torch.float64, device=device),
         _floats(device, *((0,) if weights is None else (terms, classes))),
+        _floats(device, 0) if batch.row_weights is None else batch.row_weights,
+        torch.empty((0, 0) if batch.row_weights is None else (6, classes), dtype=torch.float64, device=device),
     )
     key = _key(layout, tuple(orders), unbiased, *batch, weights, scale)
     _measure(batch, saved, tuple(orders), unbiased, classes, layout, key)
@@ -106,8 +118,11 @@ def launch_forward(
             spread,
             saved.by_weights,
             tuple(sigmas),
+            saved.weighting[1],
             classes,
             rows,
+            needed.full,
+            needed.scatter,
             0 if weights is None else weights.stride(0),
             0 if weights is None or weights.shape[1] == 1 else weights.stride(1),
         ),
@@ -140,7 +155,7 @@ def _measure(
     """Find the rows of each class, multiply them and compute distances from the products."""
     from . import distances, large, passes, rows
 
-    source, source_labels, target, target_labels = batch
+    source, source_labels, target, target_labels, row_weights = batch
     (n, size), m, strides = source.shape, target.shape[0], (source.stride(0), target.stride(0))
     if not layout.scan:
         for labels, first, count in ((source_labels, 0, n), (target_labels, n, m)):
@@ -163,6 +178,7 @@ def _measure(
             saved.grams,
             saved.means,
             saved.numbers,
+            row_weights,
             n,
             m,
             size,
@@ -183,7 +199,7 @@ def _measure(
         distances.distances_of_class,
         (classes, 1, 1),
         key,
-        (saved.grams, saved.slots, saved.numbers, n),
+        (saved.grams, saved.slots, saved.numbers, *saved.weighting, n, n + m),
         PARTS=layout.parts,
         num_warps=8 if layout.capacity >= 64 else 4,
         **constants,
@@ -193,7 +209,7 @@ def _measure(
             large.large_distances,
             (classes, 1, 1),
             key,
-            (*data, saved.means, saved.numbers, n, m, size, *strides, 1.0),
+            (*data, saved.means, saved.numbers, *saved.weighting, n, m, size, *strides, 1.0),
             BLOCK=LARGE_BLOCK,
             LABELS=LABELS_AT_ONCE,
             num_stages=1,
@@ -219,12 +235,14 @@ def launch_backward(
         layout = choose_layout(n + m, classes, size, processors(source.device))
     if unbiased:  # rows are centred on the mean of both domains, so large classes need both
         wanted = True, True
-    by_source = source.new_empty(source.shape if wanted[0] else 0)
-    by_target = target.new_empty(target.shape if wanted[1] else 0)
+    # The kernels leave out rows of weight 0, whose gradient is 0.
+    new = torch.empty if saved.weighting[0] is None else torch.zeros
+    by_source = new(source.shape if wanted[0] else 0, dtype=source.dtype, device=source.device)
+    by_target = new(target.shape if wanted[1] else 0, dtype=target.dtype, device=target.device)
     gradients, strides = (by_source, by_target), (source.stride(0), target.stride(0))
     constants = {"CAPACITY": layout.capacity, "ORDERS": tuple(orders), "UNBIASED": unbiased}
     constants["WANTED"] = wanted[0] + 2 * wanted[1]
-    key = _key(layout, tuple(orders), unbiased, source, target, upstream, by_source, by_target)
+    key = _key(layout, tuple(orders), unbiased, source, target, upstream, by_source, by_target, saved.weighting[0])
     launch(
         passes.gradient,
         (classes, layout.gradient_parts, 1),
@@ -236,6 +254,7 @@ def launch_backward(
             saved.grams,
             saved.means,
             saved.numbers,
+            *saved.weighting,
             upstream,
             *gradients,
             n,
@@ -262,6 +281,7 @@ def launch_backward(
                 saved.slots,
                 saved.means,
                 saved.numbers,
+                *saved.weighting,
                 upstream,
                 *gradients,
                 n,

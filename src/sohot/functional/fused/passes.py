@@ -15,6 +15,7 @@ import triton.language as tl
 
 from .distances import gradient_matrix, members, parts_of
 from .rows import NOWHERE, centred, domain_sums, find_rows, load_rows, pieces, rounded, row_pointers
+from .weights import weights_of
 
 
 @triton.jit
@@ -58,6 +59,7 @@ def gram(
     grams,
     means,
     numbers,
+    row_weights,
     n,
     m,
     size,
@@ -78,7 +80,13 @@ def gram(
     c, part, classes = tl.program_id(0), tl.program_id(1), tl.num_programs(0)
     found = list_rows(slots, source_labels, target_labels, c, classes, n, m, CAPACITY, LABELS)
     listed = slots + (classes + c) * CAPACITY
-    number, in_source, in_target, n_c, m_c = members(listed, n, CAPACITY, tl.float32)
+    number, in_source, in_target, n_c, m_c = members(listed, n, row_weights, CAPACITY, tl.float32)
+    # U-statistics are centred on the mean of all rows without weights, see `gram`.
+    of_source, of_target = in_source, in_target
+    source_total, target_total = n_c, m_c
+    if row_weights is not None and not UNBIASED:
+        of_source, of_target = weights_of(number, in_source, in_target, row_weights, tl.float32)
+        source_total, target_total = tl.sum(of_source, 0), tl.sum(of_target, 0)
     straight = tl.zeros((CAPACITY, CAPACITY), tl.float32)
     crossed = tl.zeros((CAPACITY, CAPACITY), tl.float32)
     low_squares = tl.zeros((CAPACITY, BLOCK // 4), tl.float32)
@@ -90,8 +98,8 @@ def gram(
         for start in range(part * columns_each, min(size, (part + 1) * columns_each), BLOCK):
             columns = start + tl.arange(0, BLOCK)
             x = load_rows(pointers, columns, number < NOWHERE, size, EVEN)
-            source_mean, target_mean = domain_sums(x, in_source, in_target)
-            source_mean, target_mean = source_mean * (1.0 / n_c), target_mean * (1.0 / m_c)
+            source_mean, target_mean = domain_sums(x, of_source, of_target)
+            source_mean, target_mean = source_mean * (1.0 / source_total), target_mean * (1.0 / target_total)
             tl.store(source_means + columns, source_mean, mask=columns < size)
             tl.store(target_means + columns, target_mean, mask=columns < size)
             x, difference = centred(x, source_mean, target_mean, in_source, in_target, n_c, m_c, UNBIASED)
@@ -122,6 +130,8 @@ def gradient(
     grams,
     means,
     numbers,
+    row_weights,
+    row_numbers,
     upstream,
     source_gradient,
     target_gradient,
@@ -144,17 +154,20 @@ def gradient(
     """
     c, part, classes = tl.program_id(0), tl.program_id(1), tl.num_programs(0)
     slot = tl.arange(0, CAPACITY)
-    number, in_source, in_target, n_c, m_c = members(slots + (classes + c) * CAPACITY, n, CAPACITY, tl.float32)
+    listed = slots + (classes + c) * CAPACITY
+    number, in_source, in_target, n_c, m_c = members(listed, n, row_weights, CAPACITY, tl.float32)
+    of_source, of_target = weights_of(number, in_source, in_target, row_weights, tl.float32)
     _, coefficients, _, _, _ = parts_of(numbers, classes, ORDERS)
     in_both = (n_c > 0) & (m_c > 0)  # rows of other classes get zeros
     n_c, m_c = tl.maximum(n_c, 1.0), tl.maximum(m_c, 1.0)
     products = tl.load(grams + c.to(tl.int64) * CAPACITY * CAPACITY + slot[:, None] * CAPACITY + slot[None, :])
     factor = 2.0 * tl.load(upstream).to(tl.float64)
-    matrix = gradient_matrix(
-        products, coefficients, factor, c, classes, number, in_source, in_target, n_c, m_c, CAPACITY, ORDERS, UNBIASED
-    )
+    matrix, signs = gradient_matrix(
+        products, coefficients, factor, c, classes, number, in_source, in_target, n_c, m_c, of_source, of_target,
+        row_numbers, CAPACITY, ORDERS, UNBIASED
+    )  # fmt: skip
     high, low = pieces(matrix)
-    of_difference = (in_source / n_c - in_target / m_c) * (factor * tl.load(coefficients + c)).to(tl.float32)
+    of_difference = signs * (factor * tl.load(coefficients + c)).to(tl.float32)
 
     pointers = row_pointers(source, target, number, n, source_stride, target_stride, ALIGNED)
     gradients = row_pointers(source_gradient, target_gradient, number, n, size, size, ALIGNED)

@@ -111,21 +111,23 @@ def pieces(x):
 @triton.jit
 def pair_weights(
     number,
-    in_source,
-    in_target,
+    of_source,
+    of_target,
     other_number,
-    other_in_source,
-    other_in_target,
-    n_c,
-    m_c,
+    other_of_source,
+    other_of_target,
+    source_total,
+    target_total,
+    source_factor,
+    target_factor,
     UNBIASED: tl.constexpr,
 ):
-    """A of `gram`: 1/N² and 1/N*² within the domains, −1/(N N*) across; or the weights of a U-statistic."""
-    signs, other_signs = in_source / n_c - in_target / m_c, other_in_source / n_c - other_in_target / m_c
+    """A of `gram`, from the weights of rows and their sums in both domains; or the weights of a U-statistic."""
+    signs = of_source / source_total - of_target / target_total
+    other_signs = other_of_source / source_total - other_of_target / target_total
     pairs = signs[:, None] * other_signs[None, :]
     if UNBIASED:
-        count = in_source * n_c + in_target * m_c
-        spread = pairs * (count / tl.maximum(count - 1.0, 1.0))[:, None]
-        apart = tl.where(number[:, None] == other_number[None, :], 0.0, spread)
-        pairs = tl.where((pairs > 0) & (count > 1.0)[:, None], apart, pairs)
+        factor = tl.where(of_source > 0, source_factor, tl.where(of_target > 0, target_factor, 0.0))
+        apart = tl.where(number[:, None] == other_number[None, :], 0.0, pairs * factor[:, None])
+        pairs = tl.where((pairs > 0) & (factor > 0)[:, None], apart, pairs)
     return pairs

@@ -87,8 +87,7 @@ def test_the_split_of_a_run_repeats_its_pool(pooled, sohot, tmp_path):
     for name in ("split.json", "pool.csv", "predictions.csv"):
         assert (again / name).read_bytes() == (run / name).read_bytes()
     assert f"labels of 9 unlabelled images: {again / 'pool.csv'}" in ended.out
-    assert ended.out.splitlines()[-1].startswith("s+t: 2 steps in ")
-    assert ", transductive accuracy " in ended.out.splitlines()[-1]
+    assert ", transductive accuracy " in ended.out.splitlines()[-1]  # whatever method a run with a pool keeps
     assert "pool: 9 images without labels, from " in ended.err
 
 

@@ -1,6 +1,6 @@
 """Chooses among candidates by cross-validation on the labelled target images: a method, and whether to train layers.
 
-Test images play no part: those of --target-test are not even read before the choice is made.
+Test images play no part: those of --target-test are not even decoded before the choice is made.
 """
 
 from collections.abc import Collection, Mapping

@@ -34,6 +34,8 @@ def test_views_depend_on_seed_and_name_alone(images: LabelledImages) -> None:
     assert found.shape == (5, 6, 3, 8, 8)
     order = [4, 0, 2]
     assert torch.equal(all_views(images.subset(order), batch=3, workers=2), found[order])
+    assert torch.equal(all_views(images, ViewSet(3, 3, None)), found[:, :3])
+    assert torch.equal(all_views(images, ViewSet(3, 1, None)), found[:, :1])
     assert torch.equal(all_views(images, ViewSet(3, 2))[:, [0, 1, 2, 3]], found[:, [0, 1, 3, 4]])
     other = all_views(images, ViewSet(4, 3))
     assert torch.equal(other[:, 0], found[:, 0])

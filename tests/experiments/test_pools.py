@@ -101,16 +101,15 @@ def test_cells_with_a_pool_prepare_views_of_what_trains_and_plain_images_of_what
     trunk = {"weights": str(write_weights(tmp_path)), "trains": "head", "projection": 4, "pool_views": 1}
     for pool, cell in cells_of(where, settings={**SMALL, **trunk}).items():
         sides = draw_split(cell, where).sides
-        trained = {
-            file for side in ("source_train", "target_train", POOL) for file in getattr(sides.get(side), "files", ())
-        }
-        tested, shown = set(sides["target_test"].files), {None: set(), 2: set()}
+        source = set(sides["source_train"].files)  # of which there are weak views only
+        target = {file for side in ("target_train", POOL) for file in getattr(sides.get(side), "files", ())}
+        tested, shown = set(sides["target_test"].files), {None: set(), 1: set(), 2: set()}
         for folder, lists in needed_features([cell], where):
             views = None if folder.views is None else len(folder.views)
             shown[views] |= {file for images in lists for file in images.files}
-        expected = {None: tested | trained, 2: set()} if pool == "supervised" else {None: tested, 2: trained}
-        assert shown == expected
-    assert prepare([cell], where) == len(tested) + len(trained)
+        plainly = {None: tested | source | target, 1: set(), 2: set()}
+        assert shown == (plainly if pool == "supervised" else {None: tested, 1: source, 2: target})
+    assert prepare([cell], where) == len(tested) + len(source) + len(target)
     before = sorted((where.out / "features").rglob("*.safetensors"))
     assert run_cell.run_cell(cell, where).notes == []
     assert sorted((where.out / "features").rglob("*.safetensors")) == before

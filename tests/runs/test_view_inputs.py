@@ -130,7 +130,7 @@ def test_fewer_views_where_not_all_fit(images, tmp_path, monkeypatch, place, ask
     monkeypatch.setattr(room, asked, lambda *_: (1 if place == "disk" else 2) * views * size)
     weak, strong = (trial.views(images, strength) for strength in ("weak", "strong"))
     assert len(weak.views) == len(strong.views) == kept
-    note = f"{place} has room for {kept} weak and {kept} strong views of each image; --pool-views asked for 3 each"
+    note = f"{place} has room for {kept} views of each kind of a target image; --pool-views asked for 3"
     assert trial.store.notes == ([] if kept == 3 else [note])
 
 
@@ -141,8 +141,21 @@ def test_a_resumed_run_finds_its_views_although_they_fill_the_disk(images, tmp_p
 
 
 def test_views_count_as_rows(images, tmp_path):
-    assert room.view_rows(config(tmp_path), images) == 4 * 2 * 3
-    assert room.view_rows(config(tmp_path), None) == 0
+    assert room.view_rows(config(tmp_path), "target", images) == 4 * 2 * 3
+    assert room.view_rows(config(tmp_path), "source", images) == 4 * 3
+    assert room.view_rows(config(tmp_path), "target", None) == 0
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_source_images_have_weak_views_only(images, tmp_path, place):
+    trial, views = Trial(tmp_path, place), []
+    for domain in ("source", "target"):
+        views.append(trial.store.view_inputs(trial.config, trial.model, domain, images, place, "weak"))
+    source, target = views
+    torch.testing.assert_close(source.batch(ROWS, DRAWN), target.batch(ROWS, DRAWN), rtol=0, atol=1e-5)
+    assert (source.tensors[0].shape[1], target.tensors[0].shape[1]) == (3, 6)
+    with pytest.raises(ValueError, match="these images have weak views only"):
+        trial.store.view_inputs(trial.config, trial.model, "source", images, place, "strong")
 
 
 @pytest.mark.parametrize("frozen", [False, True])

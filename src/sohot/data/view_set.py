@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -24,14 +23,14 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True)
 class ViewSet:
-    """The views of each image: weak ones, the first of which is the plain centre, then as many strong ones.
+    """The views of each image: weak ones, the first of which is the plain centre, then as many strong ones if wanted.
 
     A view depends on the seed, the image's name, its kind and its number alone, not on other images or on their order.
 
     Attributes:
         seed: Seed of the views.
         each: Number of weak views, and of strong ones.
-        strength: Strength of the strong ones.
+        strength: Strength of the strong ones; None for weak ones only.
 
     Example:
         >>> views = ViewSet(seed=0, each=4)
@@ -41,18 +40,16 @@ class ViewSet:
 
     seed: int
     each: int
-    strength: Strength = STRONG
+    strength: Strength | None = STRONG
 
     def __len__(self) -> int:
-        return 2 * self.each
+        return self.each if self.strength is None else 2 * self.each
 
     def of(self, kind: Kind) -> range:
         """Return the places of one kind of views in the set; the plain one is the first weak one."""
-        return {
-            "plain": range(1),
-            "weak": range(self.each),
-            "strong": range(self.each, 2 * self.each),
-        }[kind]
+        if kind == "strong" and self.strength is None:
+            raise ValueError("these images have weak views only")
+        return {"plain": range(1), "weak": range(self.each), "strong": range(self.each, 2 * self.each)}[kind]
 
     def numbers(self, name: str, kind: Kind, number: int) -> list[float]:
         """Return the random numbers, from 0 to below 1, of one view of the image of this name.
@@ -76,7 +73,7 @@ class ViewSet:
         name = images.name(row)
         for number in range(1, self.each):
             to_view(picture, spec, self.numbers(name, "weak", number), out=out[number])
-        for number in range(self.each):
+        for number in range(len(self) - self.each):
             drawn = self.numbers(name, "strong", number)
             to_view(picture, spec, drawn, self.strength, out[self.each + number])
 
@@ -86,7 +83,10 @@ def iter_views(
 ) -> Iterator[Tensor]:
     """Read all images in order, as `iter_batches` does: batches of shape (images, views, channels, size, size)."""
 
+    def empty(rows: int) -> Tensor:
+        return empty_batch(rows * len(views), spec).view(rows, len(views), spec.channels, spec.size, spec.size)
+
     def load(row: int, out: Tensor) -> None:
         views.load(images, row, spec, out)
 
-    return fill_batches(len(images), partial(empty_batch, spec=spec, views=len(views)), load, batch_size, workers)
+    return fill_batches(len(images), empty, load, batch_size, workers)

@@ -8,11 +8,11 @@ from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
 from ..data.protocols.pool import POOL, SUPERVISED, TRANSDUCTIVE
 from ..data.protocols.split import Split
-from ..data.view_set import ViewSet
 from ..methods.registry import method
 from ..runs.frozen_head import is_solved
 from ..runs.run_model import OPTIONS, START, build_model
 from ..runs.trunk_folder import TrunkFolder, fill_folders
+from ..runs.trunk_outputs import view_set
 from ..runs.trunk_store import TrunkStore
 from .cell import Cell
 from .cell_training import FEATURES, Workplace, config_of, draw_split
@@ -88,9 +88,8 @@ class _Trunks(NamedTuple):
         plain = {domain: store.folder(model, domain) for domain in domains}
         if cell.pool == SUPERVISED or is_solved(model) or not config.pool_weight:
             return cls(plain, None)
-        views = ViewSet(config.seed, config.pool_views)
         frozen = [domain for domain in domains if len(model.trunk(domain))]  # else images are read anew in each step
-        return cls(plain, {domain: store.folder(model, domain, views) for domain in frozen})
+        return cls(plain, {domain: store.folder(model, domain, view_set(config, domain)) for domain in frozen})
 
 
 def shown_sides(cell: Cell, *, views: bool = False) -> list[tuple[str, str]]:

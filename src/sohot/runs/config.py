@@ -156,8 +156,8 @@ class RunConfig(ImageOptions, HeadOptions):
     pool_views: int = option(
         4,
         TRAINING,
-        "Cached weak views of each unlabelled image, and as many strong ones; fewer if they do not fit. With "
-        "--augment, each step makes new ones instead.",
+        "With unlabelled images: cached weak views of each image, and as many strong ones of target images; fewer if "
+        "they do not fit. With --augment, each step makes new ones instead.",
         from_to(1, 64),
     )
 

@@ -138,7 +138,8 @@ def train_and_test(
     batches = make_batches(config, used.source, used.target)
     rows = sum(len(images) for images in (data.source, data.target) if images is not None)
     if data.pool is not None:
-        rows = sum(view_rows(config, images) for images in (data.source, data.target, data.pool))
+        rows = view_rows(config, "source", data.source)
+        rows += sum(view_rows(config, "target", images) for images in (data.target, data.pool))
     place = ranks.from_first(lambda: store.place(config, model, rows))
     epochs = None if config.epochs is None else config.epochs * batches.steps_per_epoch
     settings = config.settings(1 if is_solved(model) else epochs, from_trunk=place != OFF)

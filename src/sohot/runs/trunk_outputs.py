@@ -15,6 +15,7 @@ from ..data.augment import AugmentedImages
 from ..data.image_batches import ImageInputs
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
+from ..data.random_views import STRONG
 from ..data.view_set import ViewSet
 from ..networks.trunk_cache import cache_trunk, open_cache, output_bytes, trunk_key
 from ..networks.two_streams import TwoStreams
@@ -98,13 +99,21 @@ def cache_file(config: RunConfig, name: str) -> Path:
     return refuse_link(cache_folder(config)) / f"{name}.safetensors"
 
 
-def view_rows(config: RunConfig, images: LabelledImages | None) -> int:
-    """Count the rows that the views of images take, for `TrunkStore.place`."""
-    return 0 if images is None else len(images) * len(ViewSet(config.seed, config.pool_views))
+def view_set(config: RunConfig, domain: str, each: int | None = None) -> ViewSet:
+    """Return the views of a domain's images, as many of each kind as requested unless `each` says otherwise.
+
+    Source images are all labelled, so nothing is learnt from strong views of them.
+    """
+    return ViewSet(config.seed, each or config.pool_views, None if domain == "source" else STRONG)
+
+
+def view_rows(config: RunConfig, domain: str, images: LabelledImages | None) -> int:
+    """Count the rows that the views of a domain's images take, for `TrunkStore.place`."""
+    return 0 if images is None else len(images) * len(view_set(config, domain))
 
 
 def fitting_views(config: RunConfig, model: TwoStreams, domain: str, rows: int, place: str, name: str) -> int:
-    """Return how many weak views of each image, and strong ones, can be kept: as requested, else what fits, at least 1.
+    """Return how many views of each kind can be kept of each image: as requested, else what fits, at least 1.
 
     Args:
         config: Number of views, device, and the run's folder for outputs on disk.
@@ -121,7 +130,7 @@ def fitting_views(config: RunConfig, model: TwoStreams, domain: str, rows: int, 
         room = torch.cuda.mem_get_info()[0] / 4
     else:
         room = _free_memory() / 2
-    size = rows * len(ViewSet(0, 1)) * output_bytes(model.trunk(domain), model.inputs[domain])
+    size = rows * len(view_set(config, domain, 1)) * output_bytes(model.trunk(domain), model.inputs[domain])
     return max(min(config.pool_views, int(room // max(size, 1))), 1)
 
 

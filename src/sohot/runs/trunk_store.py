@@ -24,7 +24,16 @@ from ..training.ranks import Ranks
 from .config import RunConfig
 from .run_model import OPTIONS, START
 from .trunk_folder import RowInputs, TrunkFolder, fill_folders
-from .trunk_outputs import OFF, SHARED, augmented_images, choose_cache, fitting_views, image_inputs, trunk_outputs
+from .trunk_outputs import (
+    OFF,
+    SHARED,
+    augmented_images,
+    choose_cache,
+    fitting_views,
+    image_inputs,
+    trunk_outputs,
+    view_set,
+)
 from .view_inputs import ViewInputs
 
 _ABOVE_THE_TRUNK = ("streams", "heads", "norm_bound", "projection", "cosine")
@@ -109,7 +118,7 @@ class TrunkStore:
     ) -> Inputs:
         """Return inputs that show a random view of each image, of a list or of some of its rows.
 
-        Behind a trunk, a fixed set of views of each image is kept (`ViewSet`); all of them pass through the trunk at
+        Behind a trunk, a fixed set of views of each image is kept (`view_set`); all of them pass through the trunk at
         the first call, whatever its strength. With --augment, or where nothing is frozen, views are made anew for each
         batch; all strengths share the decoded images. Without --augment, the weak view of an image is then plain.
 
@@ -149,16 +158,16 @@ class TrunkStore:
     ) -> tuple[RowInputs, ViewSet]:
         """Pass all views of images through the trunk, one row per image."""
         if place == SHARED:  # the same number in every cell, so that cells can be compared
-            views = ViewSet(config.seed, config.pool_views)
+            views = view_set(config, domain)
             return self._shared_views(config, self.folder(model, domain, views), images), views
         name = self._file_name(f"{domain}-views", images)
         each = Ranks.here().from_first(lambda: fitting_views(config, model, domain, len(images), place, name))
         if each < config.pool_views:
             self._note(
-                f"{place} has room for {each} weak and {each} strong views of each image; --pool-views asked for "
-                f"{config.pool_views} each"
+                f"{place} has room for {each} views of each kind of a {domain} image; --pool-views asked for "
+                f"{config.pool_views}"
             )
-        views = ViewSet(config.seed, each)
+        views = view_set(config, domain, each)
         whole = trunk_outputs(config, model, domain, images, place, self.progress, name, views).tensor
         return _all_rows(whole), views
 

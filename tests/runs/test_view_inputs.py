@@ -39,8 +39,8 @@ class Trial:
     def __init__(self, tmp_path, place="memory", **more):
         self.config, self.place = config(tmp_path, **more), place
         self.model = build_model(self.config, 2)
-        self.store = TrunkStore(tmp_path / "shared" if place == "shared" else None, progress=self.tell)
-        self.told = []
+        self.told, self.notes = [], []
+        self.store = TrunkStore(tmp_path / "shared" if place == "shared" else None, self.tell, self.notes.append)
 
     def tell(self, *progress):
         self.told.append(progress)
@@ -131,7 +131,7 @@ def test_fewer_views_where_not_all_fit(images, tmp_path, monkeypatch, place, ask
     weak, strong = (trial.views(images, strength) for strength in ("weak", "strong"))
     assert len(weak.views) == len(strong.views) == kept
     note = f"{place} has room for {kept} views of each kind of a target image; --pool-views asked for 3"
-    assert trial.store.notes == ([] if kept == 3 else [note])
+    assert trial.store.notes == trial.notes == ([] if kept == 3 else [note])
 
 
 def test_a_resumed_run_finds_its_views_although_they_fill_the_disk(images, tmp_path, monkeypatch):

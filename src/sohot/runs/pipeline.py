@@ -56,7 +56,7 @@ class Watcher:
     progress: Progress | None = None
 
     def note(self, sentence: str) -> None:
-        """Receive what a method stands for."""
+        """Receive what the user should know: what a method stands for, or what does not fit."""
 
     def data(self, data: RunData) -> None:
         """Receive the data found; before a selection without the images of --target-test."""
@@ -115,7 +115,7 @@ def _fit_in(
     ranks = Ranks.here()
     config.require_places()  # before the images are scanned
     choose_device(config.device)
-    store = TrunkStore(progress=watcher.progress)
+    store = TrunkStore(progress=watcher.progress, tell=watcher.note)
     config, compares_head = _plan(config, given, watcher)
     if is_auto(config) or compares_head:
         config, data = _choose(config, given, out, store, watcher, head=compares_head)

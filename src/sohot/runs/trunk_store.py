@@ -4,7 +4,7 @@ They are kept on the device, in memory, in a file of the run, or in a folder sha
 step uses different images (--augment), or nothing is to be kept, the store returns the images themselves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -48,13 +48,16 @@ class TrunkStore:
     Args:
         root: The folder in which the cells of a grid share outputs (see `TrunkFolder`); None if there is none.
         progress: Receives the number of images that passed through the trunk.
+        tell: Receives each note when it arises.
 
     Attributes:
         notes: What the user should know, one sentence each.
     """
 
-    def __init__(self, root: Path | None = None, progress: Progress | None = None) -> None:
-        self.root, self.progress = root, progress
+    def __init__(
+        self, root: Path | None = None, progress: Progress | None = None, tell: Callable[[str], None] | None = None
+    ) -> None:
+        self.root, self.progress, self.tell = root, progress, tell
         self.notes: list[str] = []
         self._places: dict[Key, str] = {}
         self._inputs: dict[Key, Inputs] = {}
@@ -191,6 +194,8 @@ class TrunkStore:
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes:
             self.notes.append(sentence)
+            if self.tell is not None:
+                self.tell(sentence)
 
     def shared(self, config: RunConfig, model: TwoStreams, domain: str, images: LabelledImages) -> Inputs:
         """Return the inputs of images from the grid's folder; missing ones are computed in memory, with a note."""

@@ -68,6 +68,7 @@ def test_a_random_view_of_each_row_passed_the_trunk(images, tmp_path, place):
     assert all(isinstance(one, Inputs) and len(one) == 4 for one in (weak, strong, plain))
     assert weak.fingerprint() != strong.fingerprint()
     assert trial.told[-1][1:] == (4, 4)
+    assert "views of target images (6 each)" in trial.told[-1][0] or place == "shared"
     assert len(trial.told) == 1  # both strengths in one pass
 
 
@@ -121,16 +122,17 @@ def test_each_list_has_a_file_of_its_own(images, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("place", "asked"), [("memory", "_free_memory"), ("device", "_free_memory"), ("disk", "_free_disk")]
+    ("place", "free"), [("memory", "_free_memory"), ("device", "_free_memory"), ("disk", "_free_disk")]
 )
 @pytest.mark.parametrize(("views", "kept"), [(2.5, 2), (0, 1), (99, 3)])
-def test_fewer_views_where_not_all_fit(images, tmp_path, monkeypatch, place, asked, views, kept):
+def test_fewer_views_where_not_all_fit(images, tmp_path, monkeypatch, place, free, views, kept):
     trial = Trial(tmp_path, place)
     size = 8 * room.output_bytes(trial.model.trunk("target"), trial.model.inputs["target"])
-    monkeypatch.setattr(room, asked, lambda *_: (1 if place == "disk" else 2) * views * size)
+    monkeypatch.setattr(room, free, lambda *_: (1 if place == "disk" else 2) * views * size)
     weak, strong = (trial.views(images, strength) for strength in ("weak", "strong"))
     assert len(weak.views) == len(strong.views) == kept
-    note = f"{place} has room for {kept} views of each kind of a target image; --pool-views asked for 3"
+    asked = "views of each kind that --pool-views asks for"
+    note = f"{place} has room for {kept} of the 3 {asked}, for each target image"
     assert trial.store.notes == trial.notes == ([] if kept == 3 else [note])
 
 

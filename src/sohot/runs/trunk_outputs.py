@@ -78,7 +78,7 @@ def trunk_outputs(
     if file is not None and key is not None and ranks.local > 0:
         outputs = _wait_for(file, len(images), key)
     else:
-        what = f"{domain} images" if views is None else f"{len(views)} views of {domain} images"
+        what = f"{domain} images" if views is None else f"views of {domain} images ({len(views)} each)"
         stage = f"passing {what} through the frozen layers" if len(trunk) else f"reading {what}"
         told = None if progress is None else partial(progress, stage)
         batches = trunk_batches(images, spec, views, config.read_threads)

@@ -167,8 +167,8 @@ class TrunkStore:
         each = Ranks.here().from_first(lambda: fitting_views(config, model, domain, len(images), place, name))
         if each < config.pool_views:
             self._note(
-                f"{place} has room for {each} views of each kind of a {domain} image; --pool-views asked for "
-                f"{config.pool_views}"
+                f"{place} has room for {each} of the {config.pool_views} views of each kind that --pool-views asks "
+                f"for, for each {domain} image"
             )
         views = view_set(config, domain, each)
         whole = trunk_outputs(config, model, domain, images, place, self.progress, name, views).tensor

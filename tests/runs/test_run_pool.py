@@ -12,7 +12,7 @@ from sohot.runs import RunConfig
 from sohot.runs.description import command
 from sohot.runs.run_data import RunData, gather
 from sohot.runs.run_pool import protocol_of
-from sohot.runs.split_file import read_pool, write_run_split
+from sohot.runs.split_file import describe_split, read_pool, write_run_split
 
 
 @pytest.fixture
@@ -132,6 +132,18 @@ def test_the_split_stores_the_pool_without_labels(asked: RunConfig, tmp_path: Pa
     assert read_pool(tmp_path) is None
     with pytest.raises(ValueError, match=r"--protocol inductive is about unlabelled images, but --split .* lists none"):
         gather(RunConfig(split=tmp_path / "split.json", protocol="inductive"))
+
+
+def test_the_fingerprint_of_a_split_without_a_pool_is_what_it_was() -> None:
+    root = Path("data")
+    images = LabelledImages([root / "mug" / "1.png", root / "pen" / "1.png"], [0, 1], ["mug", "pen"], root)
+    sides = {"source_train": images, "target_train": images.subset([0]), "target_test": images.subset([1])}
+    fingerprint = "68027bff864fb83eeea5872055829f26dbc4ba9d83693d8cf6b48dbe3095711c"
+    assert describe_split(images.classes, sides)["fingerprint"] == fingerprint
+    pool = images.subset([1]).without_labels()
+    described = describe_split(images.classes, {**sides, "target_pool": pool})
+    assert described["sides"]["target_pool"] == {"files": ["pen/1.png"]}
+    assert described["fingerprint"] != fingerprint
 
 
 def test_a_folder_takes_the_place_of_the_pool_in_a_split(asked: RunConfig, tmp_path: Path) -> None:

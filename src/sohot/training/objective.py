@@ -80,7 +80,7 @@ class Objective(nn.Module):
             answers: What the model answers for them.
 
         Returns:
-            "loss", the sum of "cross_entropy", "head_penalty", "alignment" and the weighted losses on the pool;
+            "loss", the sum of "cross_entropy", "head_penalty", "alignment" and "pool", the weighted losses on the pool;
             "cross_entropy_source" and "cross_entropy_target", the means of the domains; those
             losses by name; the parts of the alignment ("means", "order2", …,
             "weight_penalty"), unless the batch shows only one domain. Only "loss" carries a gradient.
@@ -94,9 +94,10 @@ class Objective(nn.Module):
                 parts["head_penalty"] = head_penalty
                 total = total + head_penalty
             if pool is not None and answers is not None:
-                for name, weight in self.pool_terms.items():
-                    parts[name] = TERMS[name](answers)
-                    total = total + pool.ramp * weight * parts[name]
+                terms = {name: TERMS[name](answers) for name in self.pool_terms}
+                weighted = [weight * terms[name] for name, weight in self.pool_terms.items()]
+                parts |= {**terms, "pool": pool.ramp * torch.stack(weighted).sum() if weighted else pool.ramp * 0}
+                total = total + parts["pool"]
             rows = aligned_rows(output, source_labels, target_labels, pool, answers)
             if self.alignment is not None and rows is not None:
                 aligned, details = self.alignment(**rows.given(), return_parts=True)

@@ -7,7 +7,7 @@ if TYPE_CHECKING:  # training without a terminal does not need rich
     from rich.console import Console
     from rich.progress import Progress
 
-_PARTS = ("cross_entropy", "head_penalty", "means", "weight_penalty")
+_PARTS = ("cross_entropy", "head_penalty", "pool", "means", "weight_penalty")
 
 
 def live_line(console: "Console", *, transient: bool = False, average_over: float = 30.0) -> "Progress":
@@ -93,16 +93,19 @@ def describe(record: dict[str, float]) -> str:
 
     >>> describe({"loss": 0.75, "cross_entropy": 0.5, "means": 0.05, "order2": 0.2, "accuracy_source": 0.9})
     'loss 0.75 = cross-entropy 0.5 + means 0.05 + order 2 0.2, accuracy source 90.0 %'
+    >>> describe({"loss": 0.7, "cross_entropy": 0.5, "pool": 0.2, "mask_rate": 0.4})
+    'loss 0.7 = cross-entropy 0.5 + pool 0.2, 40.0 % of pseudo-labels kept'
     """
     orders = [name for name in record if name.startswith("order")]
     whole = [] if orders else ["alignment"]  # losses of other methods have one part
-    shown = [name for name in (*_PARTS[:3], *orders, *whole, _PARTS[3]) if record.get(name)]
+    shown = [name for name in (*_PARTS[:4], *orders, *whole, _PARTS[4]) if record.get(name)]
     parts = " + ".join(f"{_title(name)} {record[name]:.3g}" for name in shown)
     accuracies = [
         f"{domain} {record[key]:.1%}" for domain in ("source", "target") if (key := f"accuracy_{domain}") in record
     ]
     accuracy = f", accuracy {', '.join(accuracies)}".replace("%", " %") if accuracies else ""
-    return f"loss {record['loss']:.3g} = {parts}{accuracy}"
+    kept = f", {record['mask_rate']:.1%} of pseudo-labels kept".replace("%", " %") if "mask_rate" in record else ""
+    return f"loss {record['loss']:.3g} = {parts}{accuracy}{kept}"
 
 
 def _title(name: str) -> str:

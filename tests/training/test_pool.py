@@ -112,24 +112,6 @@ def test_a_resumed_run_ends_in_the_same_bits(train, pool, standin, same_weights,
     assert same_weights(whole.model, again.model)
 
 
-def test_unlabelled_rows_help_where_labels_are_few(train, standin):
-    """Two labelled target rows a class, and a shift that turns the classes."""
-    accuracies = {}
-    for seed in range(3):
-        source, source_labels, target, labels = standin.problem((30, 306), seed=seed)
-        shift = 1.5 * torch.randn(4, generator=torch.Generator().manual_seed(seed))
-        target = target + shift
-        rest = target[6:]
-        data = source, source_labels, target[:3], labels[:3]
-        views = PoolInputs(TensorInputs(rest), TensorInputs(rest + 0.1 * torch.randn_like(rest)))
-        for name, given in (("without", {}), ("with", {"pool": views, "pool_rows": 64})):
-            model = Plain()
-            model = train(model, data, method="s+t", steps=150, lr=0.05, **given).model
-            answers = model(None, rest).target_logits.argmax(1)
-            accuracies.setdefault(name, []).append((answers == labels[6:]).float().mean().item())
-    assert sum(accuracies["with"]) >= sum(accuracies["without"])
-
-
 def test_a_collapse_is_undone(train, pool, monkeypatch):
     monkeypatch.setattr(PoolHealth, "check", lambda *_: Collapse.SWALLOWED)
     result = train(Plain(), method="s+t", pool=pool, pool_rows=12, steps=25, pool_weight=50.0)

@@ -29,7 +29,8 @@ from torch import Tensor
 
 from .grouping import Bucket, group_by_class
 from .pairs import exact_type, pair_weights, powers
-from .row_weights import RowWeights, effective_rows, positive
+from .row_weights import RowWeights, positive
+from .slots import Slots, Weighting, slots_of
 from .tiles import class_distances
 
 MOST_PAIRS = 2**23
@@ -38,11 +39,6 @@ MOST_PAIRS = 2**23
 CLASSES_AT_ONCE = 8
 """Number of classes whose gradients a CPU computes before they replace the rows, which bounds the memory.
 Other devices compute all at once: there many small steps cost more than memory."""
-
-
-Weighting = tuple[RowWeights, ...]
-"""Weights relative to the largest of each class and domain, for the distances, and to the largest of all, for the
-energy; none if rows have no weights."""
 
 
 class _Block(NamedTuple):
@@ -54,11 +50,7 @@ class _Block(NamedTuple):
     powers: dict[int, Tensor]  # G^∘k, each (G, S, S), for k = 1 … the highest order
     pair_weights: Tensor  # (G, S, S), A
     signs: Tensor  # (G, S), a
-    in_source: Tensor  # (G, S) 1 where a slot holds a source row, else 0
-    in_target: Tensor  # (G, S)
-    source_weights: Tensor  # (G, S) weight of a source row, at most 1, else 0: without weights `in_source`
-    target_weights: Tensor  # (G, S)
-    energy_weights: Tensor  # (G, S) weight of each row among all rows of all classes
+    slots: Slots
     mean_distance: Tensor  # (G,)
 
 
@@ -181,32 +173,23 @@ def _block(
     weighting: Weighting,
 ) -> _Block:
     """Gather the rows of a bucket, centre them and multiply all pairs."""
-    exact = exact_type(source.device)
     groups, s_width, t_width = bucket.classes.numel(), bucket.source_width, bucket.target_width
     width, size = s_width + t_width, source.shape[1]
     flat = _gather(source.to(compute), target.to(compute), bucket, groups * (width + 1))
     rows = flat[:-1].view(groups, width + 1, size)
-
-    slot = torch.arange(width, device=source.device)
-    s_counts, t_counts = (n.view(-1, 1).to(exact) for n in (bucket.source_counts, bucket.target_counts))
-    in_source = (slot < s_counts).to(exact)
-    in_target = ((slot >= s_width) & (slot < s_width + t_counts)).to(exact)
-    taken = in_source + in_target
-    s_weights, t_weights, s_total, t_total, overall = in_source, in_target, s_counts, t_counts, taken
-    if weighting:
-        within, overall = (_by_slot(own, bucket, groups, width) for own in weighting)
-        s_weights, t_weights = in_source * within, in_target * within
-        s_total, t_total = s_weights.sum(1, keepdim=True), t_weights.sum(1, keepdim=True)
+    slots = slots_of(bucket, weighting)
 
     s_rows, t_rows = rows[:, :s_width], rows[:, s_width:width]
     if unbiased or not weighting:
-        source_mean, target_mean = s_rows.sum(1) / s_counts.to(compute), t_rows.sum(1) / t_counts.to(compute)
+        s_sum, t_sum, (s_total, t_total) = s_rows.sum(1), t_rows.sum(1), slots.counts
     else:
-        source_mean = (s_rows * s_weights[:, :s_width, None].to(compute)).sum(1) / s_total.to(compute)
-        target_mean = (t_rows * t_weights[:, s_width:, None].to(compute)).sum(1) / t_total.to(compute)
+        s_sum = (s_rows * slots.source[:, :s_width, None].to(compute)).sum(1)
+        t_sum = (t_rows * slots.target[:, s_width:, None].to(compute)).sum(1)
+        s_total, t_total = slots.totals
+    source_mean, target_mean = s_sum / s_total.to(compute), t_sum / t_total.to(compute)
     difference = source_mean - target_mean
     if unbiased:
-        centre = target_mean + difference * (s_counts / (s_counts + t_counts)).to(compute)
+        centre = target_mean + difference * (s_total / (s_total + t_total)).to(compute)
         rows.sub_(centre.unsqueeze(1))
     else:
         # Empty slots are shifted too; their products are set to zero below.
@@ -214,30 +197,14 @@ def _block(
         t_rows.sub_(target_mean.unsqueeze(1))
     rows[:, width].copy_(difference)
 
-    products = torch.bmm(rows, rows.transpose(1, 2)).to(exact)
+    taken = slots.taken
+    products = torch.bmm(rows, rows.transpose(1, 2)).to(taken.dtype)
     gram = products[:, :width, :width] * taken.unsqueeze(1) * taken.unsqueeze(2)
-    signs = s_weights / s_total - t_weights / t_total
-    counts = None
-    if unbiased:
-        effective = (
-            effective_rows(total, own.square().sum(1, keepdim=True))
-            for total, own in ((s_total, s_weights), (t_total, t_weights))
-        )
-        counts = in_source * next(effective) + in_target * next(effective)
+    signs = slots.source / slots.totals[0] - slots.target / slots.totals[1]
+    counts = slots.in_source * slots.effective[0] + slots.in_target * slots.effective[1] if unbiased else None
     pairs = pair_weights(signs, counts)
     means = (pairs * gram).sum((1, 2)) if unbiased else products[:, width, width]
-    of_order = powers(gram, highest_order)
-    return _Block(
-        bucket, flat, rows, of_order, pairs, signs, in_source, in_target, s_weights, t_weights, overall, means
-    )
-
-
-def _by_slot(weights: RowWeights, bucket: Bucket, groups: int, width: int) -> Tensor:
-    """Put the weights of the rows into their slots: (G, S)."""
-    flat = weights.source.new_zeros(groups * (width + 1) + 1)
-    flat[bucket.source_slots] = weights.source
-    flat[bucket.target_slots] = weights.target
-    return flat[:-1].view(groups, width + 1)[:, :width]
+    return _Block(bucket, flat, rows, powers(gram, highest_order), pairs, signs, slots, means)
 
 
 def _gather(source: Tensor, target: Tensor, bucket: Bucket, slots: int) -> Tensor:
@@ -259,8 +226,9 @@ def _energy(blocks: list[_Block], exact: torch.dtype, device: torch.device) -> T
     total = torch.zeros((), dtype=exact, device=device)
     rows = torch.zeros((), dtype=exact, device=device)
     for block in blocks:
-        total = total + (block.powers[1].detach().diagonal(dim1=1, dim2=2) * block.energy_weights).sum()
-        rows = rows + block.energy_weights.sum()
+        weights = block.slots.of_energy
+        total = total + (block.powers[1].detach().diagonal(dim1=1, dim2=2) * weights).sum()
+        rows = rows + weights.sum()
     return total / positive(rows)
 
 
@@ -290,13 +258,13 @@ def _gradient_matrix(block: _Block, weights: Tensor, orders: list[int], unbiased
         inner += order * per_class[k] * block.powers[order - 1]
     if unbiased:
         inner = block.pair_weights * (inner + per_class[0])
-        taken = block.in_source + block.in_target
+        taken = block.slots.taken
         inner = inner - _column_means(inner, taken, taken)
         of_difference = torch.zeros_like(block.signs)
     else:
         inner = block.pair_weights * inner
-        of_source = _column_means(inner, block.in_source, block.source_weights)
-        inner = inner - of_source - _column_means(inner, block.in_target, block.target_weights)
+        of_source = _column_means(inner, block.slots.in_source, block.slots.source)
+        inner = inner - of_source - _column_means(inner, block.slots.in_target, block.slots.target)
         of_difference = weights[0].unsqueeze(1) * block.signs
     matrix = torch.cat([inner, of_difference.unsqueeze(2)], dim=2)
     return torch.nn.functional.pad(2 * matrix, (0, 0, 0, 1)).to(block.rows.dtype)

@@ -70,7 +70,7 @@ def _given_or_ones(rows: Tensor, weights: Tensor | None, names: tuple[str, str])
 
 def positive(total: Tensor) -> Tensor:
     """Replace 0 by 1, to divide by: a sum without rows is 0 too."""
-    return torch.where(total > 0, total, torch.ones_like(total))
+    return torch.where(total > 0, total, 1)
 
 
 def effective_rows(total: Tensor, squares: Tensor) -> Tensor:

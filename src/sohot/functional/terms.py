@@ -99,11 +99,11 @@ def shares_of_rows(
     fewest = torch.minimum(source.counts, target.counts)
     least = [1, *(3 if order % 2 and estimator == "plugin" else 2 for order in orders)]
     defined = torch.stack([fewest >= rows for rows in least], -2)
+    shares = defined.to(dtype) / (fewest > 0).sum(-1).clamp(min=1).unsqueeze(-1).unsqueeze(-1)
+    if needed == NO_MORE:
+        return shares
     effective = torch.minimum(source.effective, target.effective)
     if needed.scatter > 1:
         enough = torch.stack([fewest > 0, *(effective >= needed.scatter for _ in orders)], -2)
-        defined = defined & enough
-    shares = defined.to(dtype) / (fewest > 0).sum(-1).clamp(min=1).unsqueeze(-1).unsqueeze(-1)
-    if needed.full > 1:
-        shares = shares * (effective / needed.full).clamp(max=1).to(dtype).unsqueeze(-2)
-    return shares
+        shares = shares * enough.to(dtype)
+    return shares * (effective / needed.full).clamp(max=1).to(dtype).unsqueeze(-2) if needed.full > 1 else shares

@@ -10,7 +10,7 @@ from ..functional.plain_checks import ESTIMATORS, check_choice, check_count, che
 from ..functional.terms import RowsNeeded, constant_weights, term_shares, term_weights
 from ..methods.choices import CLASS_WEIGHTS, FEATURE_SCALES, SCOPES
 from .class_weights import ClassWeights, closed_form_weight, weight_penalty
-from .sources import DomainPair, join, one_source, several_sources
+from .sources import DomainPair, domain_pair
 
 Parts = dict[str, Tensor]
 
@@ -153,8 +153,17 @@ class ScatterAlignment(nn.Module):
             The loss, a scalar; with `return_parts` a pair of the loss and a dict with the keys "means", "order2", … and
             "weight_penalty", whose values carry no gradient and add up to the loss.
         """
-        weights_of_rows = source_weights, target_weights
-        batch = self._batch(source, source_labels, target, target_labels, source_domains, weights_of_rows)
+        batch = domain_pair(
+            source,
+            source_labels,
+            target,
+            target_labels,
+            source_domains,
+            (source_weights, target_weights),
+            num_classes=self.num_classes if self.scope == "class" else None,
+            num_sources=self.num_sources,
+            check_values=self.check_values,
+        )
         weights, penalty = self._weigh(batch)
         result = self._align(batch, weights)
         self._update_scale(result.spread)
@@ -227,69 +236,13 @@ class ScatterAlignment(nn.Module):
             moved = torch.where(known, torch.lerp(self.scale, spread, self.momentum), spread)
             self.scale.copy_(torch.where(spread > 0, moved, self.scale))
 
-    def _batch(
-        self,
-        source: Tensor | Sequence[Tensor],
-        source_labels: Tensor | Sequence[Tensor] | None,
-        target: Tensor,
-        target_labels: Tensor | None,
-        source_domains: Tensor | None,
-        weights: tuple[Tensor | Sequence[Tensor] | None, Tensor | None],
-    ) -> DomainPair:
-        """Convert the arguments of `forward` to one form."""
-        source_weights, target_weights = weights
-        if not isinstance(source, (Tensor, list, tuple)):
-            raise TypeError(f"source must be a torch.Tensor or a list of them, got {type(source).__name__}")
-        if self.scope == "marginal":  # labels are ignored
-            for x in (target, *([source] if isinstance(source, Tensor) else source)):
-                if not isinstance(x, Tensor):
-                    raise TypeError(f"source and target must hold torch.Tensors, got {type(x).__name__}")
-            source_labels = _zeros_for(source) if isinstance(source, Tensor) else [_zeros_for(x) for x in source]
-            target_labels = _zeros_for(target)
-        elif source_labels is None or target_labels is None:
-            raise ValueError("source_labels and target_labels are required unless scope='marginal'")
-        if not isinstance(source, Tensor):
-            if source_domains is not None:
-                raise ValueError("source_domains requires source to be one tensor, but source is a list")
-            if isinstance(source_labels, Tensor):
-                raise TypeError("source_labels must be a list of tensors, like source, got one tensor")
-            if isinstance(source_weights, Tensor):
-                raise TypeError("source_weights must be a list of tensors, like source, got one tensor")
-            joined = join(source, source_labels, source_weights, self.num_sources)
-            source, source_labels, source_domains, source_weights = joined
-        elif not isinstance(source_labels, Tensor):
-            raise TypeError(f"source_labels must be a torch.Tensor, got {type(source_labels).__name__}")
-        elif source_weights is not None and not isinstance(source_weights, Tensor):
-            raise TypeError(f"source_weights must be a torch.Tensor, got {type(source_weights).__name__}")
-        if self.num_sources == 1 and source_domains is None:
-            return one_source(source, source_labels, target, target_labels, (source_weights, target_weights))
-        if source_domains is None:
-            raise ValueError(f"num_sources={self.num_sources}: pass a list of source tensors, or source_domains")
-        num_classes = self.num_classes if self.scope == "class" else 1
-        return several_sources(
-            source,
-            source_labels,
-            source_domains,
-            target,
-            target_labels,
-            (source_weights, target_weights),
-            num_classes,
-            self.num_sources,
-            self.check_values,
-        )
-
     def extra_repr(self) -> str:
         """Show the settings when the module is printed."""
         return (
             f"num_classes={self.num_classes}, orders={self.orders}, sigma1={self.sigma1}, sigma2={self.sigma2}, "
             f"class_weights={self.class_weights!r}, scope={self.scope!r}, estimator={self.estimator!r}, "
-            f"feature_scale={self.feature_scale!r}"
+            f"feature_scale={self.feature_scale!r}, full_rows={self.needed.full}, scatter_rows={self.needed.scatter}"
         )
-
-
-def _zeros_for(features: Tensor) -> Tensor:
-    """One label 0 for each row."""
-    return torch.zeros(features.shape[0], dtype=torch.int64, device=features.device)
 
 
 def _one_per_order(sigma1: float | Sequence[float], orders: tuple[int, ...]) -> tuple[float, ...]:

@@ -29,6 +29,65 @@ class DomainPair(NamedTuple):
     weights: RowWeights | None
 
 
+def domain_pair(
+    source: Tensor | Sequence[Tensor],
+    source_labels: Tensor | Sequence[Tensor] | None,
+    target: Tensor,
+    target_labels: Tensor | None,
+    source_domains: Tensor | None,
+    weights: tuple[Tensor | Sequence[Tensor] | None, Tensor | None],
+    *,
+    num_classes: int | None,
+    num_sources: int,
+    check_values: bool,
+) -> DomainPair:
+    """Convert the arguments of `ScatterAlignment.forward` to one form; without `num_classes`, labels are ignored."""
+    source_weights, target_weights = weights
+    if not isinstance(source, (Tensor, list, tuple)):
+        raise TypeError(f"source must be a torch.Tensor or a list of them, got {type(source).__name__}")
+    if num_classes is None:
+        for x in (target, *([source] if isinstance(source, Tensor) else source)):
+            if not isinstance(x, Tensor):
+                raise TypeError(f"source and target must hold torch.Tensors, got {type(x).__name__}")
+        source_labels = _zeros_for(source) if isinstance(source, Tensor) else [_zeros_for(x) for x in source]
+        target_labels = _zeros_for(target)
+    elif source_labels is None or target_labels is None:
+        raise ValueError("source_labels and target_labels are required unless scope='marginal'")
+    if not isinstance(source, Tensor):
+        if source_domains is not None:
+            raise ValueError("source_domains requires source to be one tensor, but source is a list")
+        if isinstance(source_labels, Tensor):
+            raise TypeError("source_labels must be a list of tensors, like source, got one tensor")
+        if isinstance(source_weights, Tensor):
+            raise TypeError("source_weights must be a list of tensors, like source, got one tensor")
+        joined = join(source, source_labels, source_weights, num_sources)
+        source, source_labels, source_domains, source_weights = joined
+    elif not isinstance(source_labels, Tensor):
+        raise TypeError(f"source_labels must be a torch.Tensor, got {type(source_labels).__name__}")
+    elif source_weights is not None and not isinstance(source_weights, Tensor):
+        raise TypeError(f"source_weights must be a torch.Tensor, got {type(source_weights).__name__}")
+    if num_sources == 1 and source_domains is None:
+        return one_source(source, source_labels, target, target_labels, (source_weights, target_weights))
+    if source_domains is None:
+        raise ValueError(f"num_sources={num_sources}: pass a list of source tensors, or source_domains")
+    return several_sources(
+        source,
+        source_labels,
+        source_domains,
+        target,
+        target_labels,
+        (source_weights, target_weights),
+        1 if num_classes is None else num_classes,
+        num_sources,
+        check_values,
+    )
+
+
+def _zeros_for(features: Tensor) -> Tensor:
+    """One label 0 for each row."""
+    return torch.zeros(features.shape[0], dtype=torch.int64, device=features.device)
+
+
 def one_source(
     source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor, weights: Weights
 ) -> DomainPair:

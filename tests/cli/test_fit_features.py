@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from two_domains import two_domains
 
 from sohot import SoHoTClassifier
 from sohot.methods import OTHER_NAMES
-from sohot.runs.feature_set import FeatureSet, write_features
+from sohot.runs.feature_set import FeatureSet, read_features, write_features
 
 DATA = two_domains(shots=8)
 NAMES = ("bike", "mug", "=pen")
@@ -66,6 +67,84 @@ def test_the_model_that_is_kept_is_the_one_that_was_tested(
     assert set(ended.json["class_weights"]) == {"means", "order2"}
     per_class = ended.json["accuracy"]["per_class"]
     assert per_class["mug"] == np.mean(model.predict(DATA.test[DATA.test_labels == 1]) == "mug")
+
+
+def test_unlabelled_rows_train_and_get_labels(
+    sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "other.npz", features=DATA.test[:40])  # from elsewhere: no labels, no network
+    out = tmp_path / "out"
+    pool = ("--unlabelled", files["test"], "--unlabelled", tmp_path / "other.npz")
+    ended = sohot(*call(files), "--shots", 3, *pool, "--out", out)
+    assert ended.code == 0
+    assert "unlabelled: 130 rows" in ended.err
+    assert "the unlabelled rows count: of 9 held-out target rows" in ended.err
+    report = json.loads((out / "report.json").read_bytes())
+    assert report["protocol"] == "inductive"
+    assert report["data"]["pool"] == {"rows": 130}
+    assert report["pool"]["reason"] in ended.err
+    assert report["command"].count("--unlabelled") == 2
+    lines = (out / "pool.csv").read_text().splitlines()
+    assert lines[0] == "file,label,probability"
+    assert len(lines) == 131
+    assert "transductive" not in ended.out + ended.err
+    assert sohot(*call(files), "--shots", 3, "--out", out).code == 0  # the same folder again, without a pool
+    assert not (out / "pool.csv").exists()
+
+
+def test_the_rest_of_the_target_is_pool_and_test(
+    sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    ended = sohot(*call(files), "--shots", 3, "--unlabelled", "rest", "--method", "auto", "--out", out)
+    assert ended.code == 0
+    assert "note: 15 of 15 test rows are among the unlabelled rows: the accuracy is transductive" in ended.err
+    assert ", transductive accuracy " in ended.out
+    report = json.loads((out / "report.json").read_bytes())
+    assert report["protocol"] == "transductive"
+    assert report["command"].endswith(f"--unlabelled rest --shots 3 --method auto --out {out}-again")
+    assert "unlabelled rows" in report["chosen"]["reason"]
+
+
+def test_target_rows_without_a_label_are_unlabelled_rows(
+    sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path
+) -> None:
+    target = read_features(files["target"])
+    hidden = target.labels.copy()
+    hidden[::2] = -1
+    write_features(files["target"], replace(target, labels=hidden))
+    ended = sohot(*call(files), "--test", files["test"], "--out", tmp_path / "out", "--json")
+    assert ended.json["data"]["target"] == {"rows": 12}
+    assert ended.json["data"]["pool"] == {"rows": 12}
+    assert ended.json["protocol"] == "inductive"
+
+
+def test_bad_pools_end_in_a_sentence(sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path) -> None:
+    target = read_features(files["target"])
+    np.savez(tmp_path / "nan.npz", features=np.full((2, 6), np.nan))
+    np.savez(tmp_path / "wide.npz", features=np.zeros((2, 7)))
+    write_features(
+        tmp_path / "nan2.npz",
+        replace(as_features(DATA.test, DATA.test_labels, "x"), features=np.full((90, 6), np.nan, dtype=np.float32)),
+    )
+    write_features(tmp_path / "none.npz", replace(target, labels=np.full(len(target), -1)))
+    bare = ("fit-features", "--source", files["source"], "--out", tmp_path / "out")
+    bad = {
+        "--unlabelled rest: --shots leaves no target row over": (*call(files), "--unlabelled", "rest"),
+        "finite numbers": (*call(files), "--unlabelled", tmp_path / "nan.npz"),
+        "--unlabelled: features must be finite numbers": (*call(files), "--unlabelled", tmp_path / "nan2.npz"),
+        "rows must have 6 features, as --target, got 7": (*call(files), "--unlabelled", tmp_path / "wide.npz"),
+        "there is no such feature file": (*call(files), "--unlabelled", tmp_path / "missing.npz"),
+        "all 24 unlabelled rows are of images byte-identical": (*call(files), "--unlabelled", files["target"]),
+        "--unlabelled rest stands alone": (*call(files), "--unlabelled", "rest", "--unlabelled", files["test"]),
+        "--target: its rows have no labels": (*bare, "--target", tmp_path / "none.npz"),
+        "pool_loss must be one of": (*call(files), "--pool-loss", "all", "--unlabelled", files["test"]),
+    }
+    for sentence, words in bad.items():
+        ended = sohot(*words, *(() if "--out" in words else ("--out", tmp_path / "out")))
+        assert ended.code == 2, sentence
+        assert sentence in ended.err
+        assert "Traceback" not in ended.err
 
 
 @pytest.mark.parametrize("method", OTHER_NAMES)

@@ -17,7 +17,8 @@ _MOST_ROUNDS = 500
 _MOST_HALVINGS = 30
 _TOLERANCE = 3e-8  # of the gradient: probabilities are then right to about 1e-6
 _SMALL_DECAY = 1e-3  # below this λ less is tolerated, because the error of weights is that of the gradient over λ
-_POOL_TOLERANCE = 1e-6  # with a pool, whose minimum is one of many, less is enough
+POOL_TOLERANCE = 1e-5
+"""Enough with a pool, whose minimum is one of many, and where it starts."""
 _DESCENT = 1e-4  # share of the expected descent that a step must reach (Armijo)
 _ROUNDING = 1e-14  # of a loss: near the minimum it no longer shows a descent that the gradient still does
 _ABSENT = 10.0  # a class without rows lies this far below the others, where its unpenalised bias would fall for ever
@@ -39,6 +40,7 @@ def fit_logistic(
     *,
     pool: Pool | None = None,
     start: LogisticHeads | None = None,
+    tolerance: float | None = None,
 ) -> LogisticHeads:
     """Minimise Σ wᵢ CEᵢ + λ‖W‖² for each fit; the biases are not penalised.
 
@@ -50,6 +52,7 @@ def fit_logistic(
         num_classes: Number of classes C. A class without rows gets a bias below all others.
         pool: Unlabelled rows whose loss is added. The sum then has many minima, and that next to `start` is found.
         start: Where to start: with a pool, at the minimum without it; None for zeros.
+        tolerance: Largest gradient to end with; None for one by which probabilities are right to about 1e-6.
 
     Example:
         >>> rows = torch.tensor([[[-1.0], [1.0], [2.0]]])
@@ -59,10 +62,10 @@ def fit_logistic(
     """
     # In float32 fits with a small λ come to rest too far from their minimum.
     problem = _Problem(rows.double(), row_weights.double(), decay.double(), classes, num_classes)
-    tolerance = _TOLERANCE * (decay.double() / _SMALL_DECAY).clamp(0.01, 1)
     if pool is not None:
-        problem.pool, tolerance = pool.double(), tolerance.clamp(min=_POOL_TOLERANCE)
-    found = _minimise(problem, problem.flat(start), tolerance)
+        problem.pool = pool.double()
+    close = _TOLERANCE * (decay.double() / _SMALL_DECAY).clamp(0.01, 1)
+    found = _minimise(problem, problem.flat(start), close if tolerance is None else torch.full_like(close, tolerance))
     weight, bias = problem.parts(found)
     bias = bias - bias.masked_fill(~problem.present, 0).sum(1, keepdim=True) / problem.present.sum(1, keepdim=True)
     lowest = bias.masked_fill(~problem.present, torch.inf).amin(1, keepdim=True)

@@ -11,7 +11,7 @@ from . import network
 from .alignment import StackedAlignment
 from .domain_loss import column, make_loss
 from .layout import StackLayout
-from .logistic import fit_logistic
+from .logistic import POOL_TOLERANCE, fit_logistic
 from .network import Parameters, Shape, of_network
 from .optimizer import FlatParameters
 from .pool import Pool, class_prior
@@ -113,13 +113,14 @@ class StackedObjective:
         """Set the classifiers to the minimum of their objective while the networks rest: a logistic regression."""
         rest = network.both_features(parameters.named, self.shape, self.rows, self.source_slots, self.norm_bound)
         problem = rest, self.classes.squeeze(2), self.row_weights, self.head_decay, self.shape.num_classes
-        heads = fit_logistic(*problem)
+        tolerance = None if self.pool is None else POOL_TOLERANCE
+        heads = fit_logistic(*problem, tolerance=tolerance)
         if self.pool is not None:
             rows = network.features(parameters.named, "target", self.pool.rows, self.norm_bound)
             if self.settings[0].prior == "estimated":
                 logits = torch.baddbmm(heads.bias.unsqueeze(1), rows, heads.weight)
                 self.pool = self.pool._replace(prior=class_prior(logits, self.pool.weights))
-            heads = fit_logistic(*problem, pool=self.pool._replace(rows=rows), start=heads)
+            heads = fit_logistic(*problem, pool=self.pool._replace(rows=rows), start=heads, tolerance=tolerance)
         for domain in dict.fromkeys(map(self.shape.head, network.DOMAINS)):
             parameters.flat[:, parameters.ranges[f"{domain}.classifier"]] = heads.weight.flatten(1)
             parameters.flat[:, parameters.ranges[f"{domain}.bias"]] = heads.bias

@@ -153,7 +153,7 @@ def test_a_pool_of_a_few_rows_counts_for_less() -> None:
     assert one.pool is not None
     few = replace(one, pool=one.pool[:3])
     bare, part, full = fit_stack(
-        [replace(one, pool=None), few, few], [HeadSettings(), HeadSettings(), HeadSettings(pool_weight=1.5)]
+        [replace(one, pool=None), few, few], [HeadSettings(), HeadSettings(), HeadSettings(pool_weight=5.0)]
     )
     moved = [(fit.predict_logits(one.target) - bare.predict_logits(one.target)).abs().max() for fit in (part, full)]
     assert 0 < moved[0] < 0.5 * moved[1]

@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
 from sohot.methods import METHOD_NAMES, OTHER_NAMES, POOL_NAMES, FitSettings, HeadSettings, method
-from sohot.methods.pool_recipes import PRIORS, RECIPES
+from sohot.methods.pool_recipes import ON_FEATURES, PRIORS, RECIPES
 
 
 @pytest.mark.parametrize(
@@ -80,5 +82,21 @@ def test_recipes_are_within_the_ranges_of_the_options(recipe):
 
 @pytest.mark.parametrize("name", POOL_NAMES)
 def test_methods_of_the_pool_need_images(name):
-    with pytest.raises(ValueError, match=f"method '{name}' trains layers on unlabelled images, so it needs images"):
+    with pytest.raises(ValueError, match=f"method '{name}' trains layers on unlabelled images") as refused:
         HeadSettings(method=name)
+    if name in ON_FEATURES:
+        assert str(refused.value).endswith(f"on features use method 's+t' with pool_loss='{name}'")
+        assert HeadSettings(method="s+t", pool_loss=name).pool_loss == name
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name not in ON_FEATURES])
+def test_recipes_that_need_images_are_refused_on_features(name):
+    sentence = f"pool_loss must be one of im, entropy, mcc on features, got '{name}'"
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        HeadSettings(pool_loss=name)
+
+
+def test_the_prior_on_features_is_part_of_the_loss():
+    with pytest.raises(ValueError, match="prior must be estimated or uniform on features"):
+        HeadSettings(prior="none")
+    assert HeadSettings().used_prior() == HeadSettings(prior="estimated").used_prior()

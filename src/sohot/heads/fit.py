@@ -73,9 +73,9 @@ def _stack_pools(fits: Sequence[PreparedRows], settings: Sequence[HeadSettings],
     weights = pad_sequence([torch.full((len(pool),), 1 / len(pool)).to(rows) for pool in pools], batch_first=True)
     full = FULL_ROWS * shape.num_classes
     counted = zip(settings, pools, strict=True)
-    strength = column([of_fit.pool_weight * min(1, len(pool) / full) for of_fit, pool in counted], rows)
+    strength = column([of_fit.pool_strength() * min(1, len(pool) / full) for of_fit, pool in counted], rows)
     uniform = rows.new_full((len(pools), shape.num_classes), 1 / shape.num_classes)
-    return Pool(rows, weights, strength, uniform, settings[0].pool_loss)
+    return Pool(rows, weights, strength, uniform, settings[0].used_pool_loss())
 
 
 def _start(shape: Shape, settings: HeadSettings) -> dict[str, Tensor]:

@@ -117,7 +117,7 @@ class StackedObjective:
         heads = fit_logistic(*problem, tolerance=tolerance)
         if self.pool is not None:
             rows = network.features(parameters.named, "target", self.pool.rows, self.norm_bound)
-            if self.settings[0].prior == "estimated":
+            if self.settings[0].used_prior() == "estimated":
                 logits = torch.baddbmm(heads.bias.unsqueeze(1), rows, heads.weight)
                 self.pool = self.pool._replace(prior=class_prior(logits, self.pool.weights))
             heads = fit_logistic(*problem, pool=self.pool._replace(rows=rows), start=heads, tolerance=tolerance)

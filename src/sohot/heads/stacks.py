@@ -55,7 +55,7 @@ class Algorithm(NamedTuple):
             settings.steps,
             settings.steps_of_head(),
             settings.trains_network(),
-            (settings.pool_loss, settings.prior) if has_pool else None,
+            (settings.used_pool_loss(), settings.used_prior()) if has_pool else None,
         )
 
 

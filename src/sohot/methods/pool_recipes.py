@@ -89,6 +89,9 @@ RECIPES = {recipe.name: recipe for recipe in (*OWN_RECIPES, *PUBLISHED_RECIPES)}
 
 USUAL = _USUAL.name
 
+ON_FEATURES = ("im", "entropy", "mcc")
+"""Recipes whose loss depends on predictions alone, so that a classifier on features can have it, too."""
+
 
 def values_of(name: str) -> str:
     """Name the values of a setting over all recipes, the usual one first, for the help.

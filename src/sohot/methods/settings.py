@@ -32,7 +32,7 @@ from .options import (
     redeclared,
     renamed,
 )
-from .pool_recipes import PRIORS, RECIPES, PoolRecipe, values_of
+from .pool_recipes import ON_FEATURES, PRIORS, RECIPES, PoolRecipe, values_of
 from .registry import Method, method, methods_help
 
 OPTIMIZERS = ("sgd", "adamw")
@@ -51,6 +51,8 @@ NETWORK_COMPONENTS = 128
 POOL_COMPONENTS = 256
 """Most principal axes that a classifier with unlabelled rows keeps. More cost time and gain nothing
 (docs/results/unlabelled-features.md)."""
+POOL_STRENGTH = 0.3
+"""β of the loss on unlabelled rows, whichever it is, with a `pool_weight` of 1."""
 
 Kind = TypeVar("Kind", bound="Settings")
 
@@ -369,29 +371,53 @@ class HeadSettings(HeadOptions, Settings):
     weight_decay: float = redeclared(
         MethodOptions, "weight_decay", 0.0, "Weight decay of the network, instead of its pull to the input features."
     )
-    pool_weight: float = option(0.3, METHOD, "β, the weight of unlabelled target rows; 0 ignores them.", NOT_NEGATIVE)
-    pool_loss: str = option(
-        "im",
-        METHOD,
-        "What is asked of them: im (sure of each row, classes as frequent as the prior says), entropy (sure of each "
-        "row) or mcc (minimum class confusion).",
-        one_of("im", "entropy", "mcc"),
+    pool_loss: str | None = redeclared(
+        PoolOptions,
+        "pool_loss",
+        None,
+        f"What to ask of unlabelled rows: {'; '.join(f'{name}: {RECIPES[name].label}' for name in ON_FEATURES)}.",
+        shown=ON_FEATURES[0],
     )
-    prior: str = option(
-        "estimated",
-        METHOD,
-        "Class shares among them: estimated, or uniform (all classes alike).",
-        one_of("estimated", "uniform"),
+    pool_weight: float = redeclared(
+        PoolOptions, "pool_weight", 1.0, "Factor of the loss on unlabelled rows; 0 to leave them aside."
+    )
+    prior: str | None = redeclared(
+        PoolOptions,
+        "prior",
+        None,
+        "Class shares of unlabelled rows: estimated, or uniform (all classes alike).",
+        shown=RECIPES[ON_FEATURES[0]].prior,
     )
     steps: int = redeclared(Settings, "steps", 200, "Number of full-batch training steps.")
     seed: int = redeclared(MethodOptions, "seed", 0, "Seed of the hidden layer's initial weights and of the shots.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.resolved_method().needs_pool:
+        if (method := self.resolved_method()).needs_pool:
+            here = f"method 's+t' with pool_loss={method.pool!r}" if method.pool in ON_FEATURES else "another method"
             raise ValueError(
-                f"method {self.method!r} trains layers on unlabelled images, so it needs images: see `sohot fit --help`"
+                f"method {method.name!r} trains layers on unlabelled images (`sohot fit`): on features use {here}"
             )
+        if self.pool_loss not in (None, *ON_FEATURES):
+            raise ValueError(f"pool_loss must be one of {', '.join(ON_FEATURES)} on features, got {self.pool_loss!r}")
+        if self.prior == "none":
+            raise ValueError("prior must be estimated or uniform on features, where it is part of the loss, got 'none'")
+
+    def used_pool_loss(self) -> str:
+        """Return what is asked of unlabelled rows."""
+        return ON_FEATURES[0] if self.pool_loss is None else self.pool_loss
+
+    def used_prior(self) -> str:
+        """Return whether class shares of unlabelled rows are estimated or uniform."""
+        return RECIPES[self.used_pool_loss()].prior if self.prior is None else self.prior
+
+    def pool_strength(self) -> float:
+        """β, the weight of the loss on unlabelled rows.
+
+        >>> HeadSettings().pool_strength()
+        0.3
+        """
+        return POOL_STRENGTH * self.pool_weight
 
     def trains_network(self) -> bool:
         """Whether a network trains below the classifier; otherwise the fit is a logistic regression.

@@ -75,6 +75,15 @@ def test_the_order_of_rows_and_of_classes_does_not_matter(
     torch.testing.assert_close(loss(logits + 3), loss(logits))  # a constant changes no prediction
 
 
+@pytest.mark.parametrize("loss", [mean_entropy, information_loss, class_confusion])
+def test_a_weight_counts_how_often_a_row_occurs(loss: Callable[..., Tensor]) -> None:
+    logits = draw(4, 3)
+    given = {"prior": torch.tensor([0.2, 0.3, 0.5])} if loss is information_loss else {}
+    weights = torch.tensor([0.2, 0.4, 0.4, 0.0], dtype=torch.float64)
+    repeated = logits[torch.tensor([0, 1, 1, 2, 2])]
+    torch.testing.assert_close(loss(logits, **given, weights=weights), loss(repeated, **given))
+
+
 @every_loss
 def test_many_fits_share_one_call(loss: Callable[[Tensor], Tensor]) -> None:
     stack = draw(2, 3, 5, 4)

@@ -1,6 +1,7 @@
 """What a classifier's answers to rows without labels tell: entropy, confusion, class shares, pseudo-labels.
 
-Every function works on (…, rows, classes), so that many fits can share one call.
+Every function works on (…, rows, classes), so that many fits can share one call. `weights` are those of the rows,
+(…, n) with sum 1, if they do not count alike.
 """
 
 import torch
@@ -18,13 +19,13 @@ CONFUSION_TEMPERATURE = 2.5
 """Temperature of minimum class confusion in its paper."""
 
 
-def mean_entropy(logits: Tensor) -> Tensor:
+def mean_entropy(logits: Tensor, weights: Tensor | None = None) -> Tensor:
     """Return the mean entropy of the predictions, in nats: (…).
 
     >>> round(mean_entropy(torch.zeros(3, 4)).item(), 4)  # log 4
     1.3863
     """
-    return _entropies(logits.log_softmax(-1)).mean(-1)
+    return _mean(_entropies(logits.log_softmax(-1)), weights)
 
 
 def _entropies(logs: Tensor) -> Tensor:
@@ -32,7 +33,12 @@ def _entropies(logs: Tensor) -> Tensor:
     return -(logs.exp() * logs).sum(-1)
 
 
-def information_loss(logits: Tensor, prior: Tensor) -> Tensor:
+def _mean(values: Tensor, weights: Tensor | None) -> Tensor:
+    """Average over the rows, the last dimension."""
+    return values.mean(-1) if weights is None else (weights * values).sum(-1)
+
+
+def information_loss(logits: Tensor, prior: Tensor, weights: Tensor | None = None) -> Tensor:
     """Ask each row for a sure answer, and all rows together for these class shares: (…).
 
     mean_j H(p_j) + KL(p̄ ‖ π). With a uniform prior it is log C minus the mutual information of row and class.
@@ -40,6 +46,7 @@ def information_loss(logits: Tensor, prior: Tensor) -> Tensor:
     Args:
         logits: Shape (…, n, C).
         prior: Class shares (…, C), all above 0.
+        weights: Weights of the rows.
 
     Example:
         >>> sure = 100 * torch.eye(2)
@@ -48,13 +55,15 @@ def information_loss(logits: Tensor, prior: Tensor) -> Tensor:
         [0.0, 0.6931]
     """
     logs = logits.log_softmax(-1)
-    mean = logs.exp().mean(-2)
+    mean = _mean(logs.exp().transpose(-2, -1), None if weights is None else weights.unsqueeze(-2))
     # Clamped, a class that nobody predicts adds 0, with a gradient of 0 instead of NaN.
     divergence = (mean * (mean.clamp(min=torch.finfo(mean.dtype).tiny).log() - prior.log())).sum(-1)
-    return _entropies(logs).mean(-1) + divergence
+    return _mean(_entropies(logs), weights) + divergence
 
 
-def class_confusion(logits: Tensor, temperature: float = CONFUSION_TEMPERATURE) -> Tensor:
+def class_confusion(
+    logits: Tensor, temperature: float = CONFUSION_TEMPERATURE, weights: Tensor | None = None
+) -> Tensor:
     """Return how much the predictions mix classes up, the loss of minimum class confusion: (…).
 
     With p_j the prediction of row j at this temperature and w_j ∝ 1 + exp(−H(p_j)), sure rows counting up to twice,
@@ -65,6 +74,7 @@ def class_confusion(logits: Tensor, temperature: float = CONFUSION_TEMPERATURE) 
     Args:
         logits: Shape (…, n, C).
         temperature: What logits are divided by.
+        weights: Weights of the rows, which multiply w.
 
     Example:
         >>> sure, doubtful = 100 * torch.eye(2), torch.zeros(2, 2)
@@ -73,8 +83,9 @@ def class_confusion(logits: Tensor, temperature: float = CONFUSION_TEMPERATURE) 
     """
     logs = (logits / temperature).log_softmax(-1)
     shares = logs.exp()
-    weighted = shares * (1 + (-_entropies(logs)).exp()).unsqueeze(-1)
-    together = weighted.transpose(-2, -1) @ shares
+    trust = 1 + (-_entropies(logs)).exp()
+    trust = trust if weights is None else weights * trust
+    together = (trust.unsqueeze(-1) * shares).transpose(-2, -1) @ shares
     # The sum of a class that nobody predicts may underflow; its share is then 0, as in the limit.
     own = together.diagonal(dim1=-2, dim2=-1) / together.sum(-1).clamp(min=torch.finfo(logs.dtype).tiny)
     return 1 - own.mean(-1)

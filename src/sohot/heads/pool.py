@@ -11,10 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..functional.unlabelled import class_confusion, information_loss, mean_entropy
+
 _ROUNDS = 30
 _UNIFORM_SHARE = 1.0  # how much the uniform prior counts in an estimate, relative to the rows
 _UNIFORM_ROWS = 3.0  # and besides, as this many rows of each class: ten rows say next to nothing about the shares
-_CONFUSION_TEMPERATURE = 2.5  # of minimum class confusion, as in its paper
 FULL_ROWS = 5
 """Rows per class from which a pool has its whole weight; a handful of rows in all says little about the target."""
 _NONE = -1e4  # the logit of a class that cannot be: its probability is 0, and 0 times this is 0
@@ -100,24 +101,10 @@ def pool_loss(logits: Tensor, weights: Tensor, prior: Tensor, loss: str = "im") 
         [0.001..., 0.693...]
     """
     logits = logits.clamp(min=_NONE)
-    if loss == "mcc":
-        return _confusion(logits / _CONFUSION_TEMPERATURE, weights)
-    log_shares = logits.log_softmax(2)
-    shares = log_shares.exp()
-    entropy = -(weights * (shares * log_shares).sum(2)).sum(1)
     if loss == "entropy":
-        return entropy
-    mean = (weights.unsqueeze(2) * shares).sum(1)
-    return entropy + (mean * (mean.clamp(min=_TINY).log() - prior.clamp(min=_TINY).log())).sum(1)
-
-
-def _confusion(logits: Tensor, weights: Tensor) -> Tensor:
-    """Minimum class confusion (Jin et al., 2020): the share of what is said of one class that another class shares."""
-    log_shares = logits.log_softmax(2)
-    shares = log_shares.exp()
-    certainty = weights * (1 + (shares * log_shares).sum(2).exp())
-    certainty = certainty / certainty.sum(1, keepdim=True)
-    together = (shares * certainty.unsqueeze(2)).transpose(1, 2) @ shares  # (F, C, C)
-    own = together.diagonal(dim1=1, dim2=2) / together.sum(2).clamp(min=_TINY)
-    known = (logits > _NONE / _CONFUSION_TEMPERATURE).any(1)
-    return ((1 - own) * known).sum(1) / known.sum(1)
+        return mean_entropy(logits, weights)
+    if loss == "im":
+        return information_loss(logits, prior, weights)
+    classes, known = logits.shape[2], (logits > _NONE).any(1).sum(1)
+    # A class that cannot be counts as confused altogether: leave it out of the mean.
+    return (classes * class_confusion(logits, weights=weights) - (classes - known)) / known

@@ -7,7 +7,7 @@ FOLDER holds frozen features, see studies/choosing/tasks.py. A task has one or t
 the other target images are halved at random. Each way names some of the first half, their labels are added, the
 classifier (`SoHoTClassifier`: a logistic regression on both domains) is fitted again and tested on the second half,
 which nobody has seen. Settings were chosen on the draws of `--development`; the draws of the proof are others.
-On 16 cores each of the two commands takes about five minutes.
+The proof takes about a quarter of an hour on one free core.
 """
 
 import os
@@ -34,6 +34,8 @@ from tasks import DEVELOPMENT, command_line, image_tasks
 from sohot import SoHoTClassifier
 from sohot.selection.suggestions import doubt, suggest
 
+SHIFTS = ("amazon-webcam", "webcam-amazon", "amazon-dslr", "photo-cartoon", "cartoon-photo")
+"""Every domain is the target once."""
 SHOTS = (3, 1)
 MOST_SOURCE = 8
 """Source images per class: few, so that thousands of fits take minutes."""
@@ -174,10 +176,12 @@ class Split:
 
 
 def splits(folder: Path, draws: range) -> Iterator[Split]:
-    """Draw splits for every ordered pair of domains."""
+    """Draw splits of every shift."""
     for data in ("office31", "pacs"):
         for task in image_tasks(folder, data, "lite0", draws):
             shift, draw = task.name.split()
+            if shift not in SHIFTS:
+                continue
             random = np.random.default_rng([int(draw), *shift.encode(), 1])
             order = random.permutation(len(task.test[1]))
             halves = [tuple(part[rows] for part in task.test) for rows in np.array_split(order, 2)]
@@ -214,7 +218,7 @@ def compute(split: Split, *, ways: str) -> list[dict[str, object]]:
     return rows
 
 
-GROUPS = {"Office-31, six shifts": "amazon dslr webcam", "photo → cartoon": "photo-", "cartoon → photo": "cartoon-"}
+GROUPS = {"Office-31, three shifts": "amazon webcam", "photo → cartoon": "photo-", "cartoon → photo": "cartoon-"}
 
 
 def by_draw(rows: list[dict[str, object]], way: str, group: str, shots: int, labels: str) -> np.ndarray:

@@ -49,14 +49,15 @@ def test_a_run_without_unlabelled_images_has_no_such_section(plain: Path) -> Non
 
 
 def test_folders_are_named_and_the_rest_of_the_target_is_told(run: Path) -> None:
-    for given, told in {"rest": "those that --shots left over", ("/a/old", "/b/new"): "old and new"}.items():
+    said = {"rest": "those that --shots left over", ("/a/old", "/b/new"): "the folders old and new"}
+    for given, told in said.items():
         (found,) = pool_sections(run, {"unlabelled": given}, [], 0)
         assert f"without labels, from {told}." in words(found)
 
 
 def test_the_section_says_what_the_images_are_and_whether_they_helped(run: Path) -> None:
     told = words(section(run))
-    assert "Training saw 18 target images without labels, from found sketches." in told
+    assert "Training saw 18 target images without labels, from the folder found sketches." in told
     assert "the accuracy is inductive" in told
     assert "The pool was kept: 5 of 6 held-out target images are right with it, 4 without." in told
     assert "secret" not in told  # where the folder is stays private

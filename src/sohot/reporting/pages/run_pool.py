@@ -1,5 +1,6 @@
 """The unlabelled images of a run: what they are to the test, what training made of them, and which to label next."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,7 +148,8 @@ def _origin(facts: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     folders = [given] if isinstance(given, (str, Path)) else list(given)
     if [str(folder) for folder in folders] == [_REST]:
         return "those that --shots left over"
-    return join([printable(Path(str(folder)).name) for folder in folders])
+    kind = "folder" if len(folders) == 1 else "folders"
+    return f"the {kind} {join([printable(Path(str(folder)).name) for folder in folders])}"
 
 
 def _prior(report: Mapping[str, Any]) -> list[Block]:
@@ -214,7 +216,8 @@ def _next(labels: PoolLabels, folder: Path, images: int) -> list[Block]:
     shown = [(places[one.prediction.file], one.why) for one in found]
     if pictures := [_picture(labels, *one) for one in shown if images and labels.images.files[one[0]].is_file()]:
         blocks.insert(1, Gallery(pictures))
-    return [*blocks, Listing(f"sohot suggest {folder} --copy-to to_label", "The command that copies them:")]
+    command = f"sohot suggest {shlex.quote(str(folder))} --copy-to to_label"
+    return [*blocks, Listing(command, "The command that copies such images, to be sorted:")]
 
 
 def _table(found: Sequence[SuggestedImage]) -> list[list[Any]]:

@@ -101,10 +101,10 @@ def test_without_a_folder_the_pool_of_the_run_is_asked(sohot: Sohot, run_copy: P
     ended = sohot("suggest", run_copy)
     assert ended.code == 2
     assert "has no unlabelled images of its own: give a folder" in ended.last
-    with_pool(run_copy, unlabelled, ["red.png", "red again.png", "gone.png", "album/blue/0.png"])
+    with_pool(run_copy, unlabelled, ["red.png", "red again.png", "gone.png", "damaged.png", "album/blue/0.png"])
     ended = sohot("suggest", run_copy, "--json")
     assert sorted(Path(one["file"]).name for one in ended.json["suggestions"]) == ["0.png", "red.png"]
-    assert "gone.png: it can no longer be found" in ended.err
+    assert [Path(one["path"]).name for one in ended.json["left_out"]] == ["gone.png", "damaged.png"]
     with_pool(run_copy, unlabelled, ["gone.png"])
     assert "none of the 1 unlabelled images" in sohot("suggest", run_copy).last
 

@@ -1,10 +1,11 @@
 """Images that may be suggested for labelling: those of a folder, or of a run's pool, that have no label yet."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from ..data.contents import content_keys
-from ..data.folders import LeftOut
+from ..data.folders import LeftOut, unreadable
 from ..data.labelled import LabelledImages, Progress
 from ..data.protocols.split import check_seal, read_content, side_from_dict
 from .description import is_head
@@ -40,11 +41,11 @@ def find_candidates(
         progress: Receives the number of images checked.
 
     Raises:
-        FileNotFoundError: There is no such folder, or none of the pool's images is left.
-        ValueError: The run has no pool, or every image is labelled already.
+        FileNotFoundError: There is no such folder.
+        ValueError: The run has no pool, no image can be read, or every image is labelled already.
     """
     if folder is None:
-        found = _pool_of(run)
+        found = _pool_of(run, workers, progress)
     else:
         domain, left_out = find_unlabelled(folder, workers, progress)
         found = Found(next(iter(domain.values())), left_out)
@@ -79,16 +80,19 @@ def _sides(run: Path) -> dict[str, LabelledImages]:
         raise ValueError(f"{file} is damaged: {error}") from None
 
 
-def _pool_of(run: Path) -> Found:
+def _pool_of(run: Path, workers: int | None, progress: Progress | None) -> Found:
     if (pool := read_pool(run)) is None:
         raise ValueError(
             f"{run} has no unlabelled images of its own: give a folder, as in `sohot suggest {run} new_images`"
         )
-    there = [row for row, file in enumerate(pool.files) if file.is_file()]
-    if not there:
-        raise FileNotFoundError(f"none of the {len(pool)} unlabelled images of {run} is left in {pool.origin}")
-    gone = [LeftOut(file, "it can no longer be found") for file in pool.files if not file.is_file()]
-    return Found(pool.subset(there), gone)
+    told = None if progress is None else partial(progress, "checking images")
+    broken = unreadable(pool, on_progress=told, workers=workers)
+    if len(broken) == len(pool):
+        raise ValueError(
+            f"none of the {len(pool)} unlabelled images of {run} can be read; the first, {pool.name(0)}: {broken[0]}"
+        )
+    readable = pool.subset([row for row in range(len(pool)) if row not in broken])
+    return Found(readable, [LeftOut(pool.files[row], broken[row]) for row in sorted(broken)])
 
 
 def _without_labelled(found: Found, run: Path) -> Found:

@@ -87,8 +87,8 @@ class PoolLabels:
     features: SideFeatures | None
 
     def __post_init__(self) -> None:
-        rows = None if self.features is None else self.features.rows
-        if len(self.images) != len(self.predictions) or (rows is not None and int(rows.max()) >= len(self.images)):
+        rows = [] if self.features is None else self.features.rows.tolist()
+        if len(self.images) != len(self.predictions) or max(rows, default=0) >= len(self.images):
             raise ValueError(f"{LABELS} belongs to other images")
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ..data.protocols.pool import SUPERVISED
+from ..data.pools import SUPERVISED
 from ..methods.registry import method
 from ..methods.settings import FitSettings
 from ..runs.config import POOL_OPTIONS

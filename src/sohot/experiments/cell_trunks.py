@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
-from ..data.protocols.pool import POOL, SUPERVISED, TRANSDUCTIVE
+from ..data.pools import POOL, SUPERVISED, TRANSDUCTIVE
 from ..data.protocols.split import Split
 from ..methods.registry import method
 from ..runs.frozen_head import is_solved

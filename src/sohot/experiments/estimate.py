@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .._device import choose_device
 from ..data.labelled import LabelledImages
-from ..data.protocols.pool import POOL
+from ..data.pools import POOL
 from ..data.view_set import Kind
 from ..heads.fit import fit_stack
 from ..heads.problem import FeatureProblem

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
+from ..data.pools import POOL
 from ..data.protocols.cross_validation import few_shot_folds, hold_out
-from ..data.protocols.pool import POOL
 from ..data.protocols.split import Split
 from ..heads.fit import fit_stack
 from ..heads.problem import FeatureProblem

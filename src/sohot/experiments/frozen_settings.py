@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..data.protocols.pool import SUPERVISED
+from ..data.pools import SUPERVISED
 from ..methods.settings import HeadSettings
 from ..selection.candidates import Candidate, every_combination, name_options
 from ..selection.spaces import feature_space

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..data.datasets.dataset import DataSet
+from ..data.pools import SUPERVISED
 from ..data.protocols.paper import paper_numbers
-from ..data.protocols.pool import SUPERVISED
 from ..functional.plain_checks import check_choice
 from ..methods.settings import FitSettings
 from ..networks.names import files_of

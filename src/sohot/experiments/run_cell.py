@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..data.pools import POOL
 from ..data.protocols.cross_validation import few_shot_folds, hold_out
-from ..data.protocols.pool import POOL
 from ..data.protocols.split import Split
 from ..runs.train_and_test import TrainedModel
 from ..selection.choice import AllFailed

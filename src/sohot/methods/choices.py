@@ -10,6 +10,3 @@ DROPOUTS = ("classifier", "everywhere", "none")
 STREAMS = ("shared", "separate")
 HEADS = ("shared", "coupled")
 BATCH_NORMS = ("auto", "fixed", "moving")
-
-PROTOCOLS = (SUPERVISED, TRANSDUCTIVE, INDUCTIVE) = ("supervised", "transductive", "inductive")
-"""What unlabelled target images (the pool) are to the test: there are none, test images are among them, or none is."""

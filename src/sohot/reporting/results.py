@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from ..data.protocols.paper import PAPER
-from ..data.protocols.pool import SUPERVISED
 from ..experiments.cell import Cell, relevant_settings
 from ..experiments.grid import BASELINE
 from ..experiments.result import Attempt, DoneCell
@@ -127,15 +126,6 @@ def value_of(cell: Cell, name: str) -> Any:
     if name == "target_shots" and cell.protocol in ("paper", "paper-folds") and cell.dataset in PAPER:
         return PAPER[cell.dataset].target[0]
     return (_FROZEN_DEFAULTS if cell.frozen else _DEFAULTS).get(name)
-
-
-def accuracy_name(pool: str) -> str:
-    """Name the accuracy of cells by what their unlabelled target images are.
-
-    >>> accuracy_name("supervised"), accuracy_name("transductive")
-    ('accuracy', 'transductive accuracy')
-    """
-    return "accuracy" if pool == SUPERVISED else f"{pool} accuracy"
 
 
 def show_value(value: Any) -> str:

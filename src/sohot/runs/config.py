@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ..data.names import printable
+from ..data.pools import INDUCTIVE, TRANSDUCTIVE
 from ..functional.plain_checks import nearest
-from ..methods.choices import BATCH_NORMS, DROPOUTS, INDUCTIVE, STREAMS, TAPS, TRAINS, TRANSDUCTIVE
+from ..methods.choices import BATCH_NORMS, DROPOUTS, STREAMS, TAPS, TRAINS
 from ..methods.options import (
     ABOVE_ZERO,
     DATA,

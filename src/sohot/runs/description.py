@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._files import parse_toml
 from .._reading import read_json, read_text
-from ..methods.choices import SUPERVISED, TRANSDUCTIVE
+from ..data.pools import SUPERVISED, TRANSDUCTIVE
 from ..methods.options import flag
 from ..training.run_files import checkpoint_folders, read_description
 from .auto import SELECTION

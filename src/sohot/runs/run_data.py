@@ -11,8 +11,8 @@ from ..data.contents import new_rows
 from ..data.folders import ClassMismatchError, LeftOut, common_classes
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words
+from ..data.pools import SUPERVISED
 from ..data.shots import short_classes, take_shots
-from ..methods.choices import SUPERVISED
 from ..methods.records import Method
 from .config import ANY_PROTOCOL, RunConfig
 from .image_search import ImageSearch

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ..data.contents import new_rows
 from ..data.labelled import LabelledImages
+from ..data.pools import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
 from ..data.unlabelled import halve
-from ..methods.choices import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
 from ..methods.options import REST
 from ..training.run_files import read_description
 from .config import ANY_PROTOCOL, RunConfig

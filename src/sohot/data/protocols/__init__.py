@@ -6,9 +6,9 @@ from typing import Any
 
 from ...functional.plain_checks import check_choice
 from ..datasets.dataset import DataSet
+from ..pools import INDUCTIVE, POOL, POOLS, SUPERVISED, TRANSDUCTIVE
 from .cross_validation import TooFewShots, few_shot_folds, few_shot_rows, hold_out
 from .paper import PAPER, PaperNumbers, folds_split, k_shot_split, paper_split
-from .pool import INDUCTIVE, POOL, POOLS, SUPERVISED, TRANSDUCTIVE
 from .rectified import rectified_split
 from .split import RULE, SIDES, Dropped, LeakError, Split, check_leaks, read_split, split_bytes, write_split
 

@@ -3,8 +3,8 @@
 from ...selection.folds import Fold, TooFewShots, deal
 from ..contents import content_keys
 from ..labelled import LabelledImages
+from ..pools import POOL, TRANSDUCTIVE, add_to_pool
 from .drawing import Pictures, seed_of
-from .pool import POOL, TRANSDUCTIVE, add_to_pool
 from .split import Split
 
 __all__ = ["TooFewShots", "few_shot_folds", "few_shot_rows", "hold_out"]

@@ -9,8 +9,8 @@ from ..contents import content_keys
 from ..datasets.dataset import DataSet
 from ..labelled import LabelledImages
 from ..names import enumerate_words
+from ..pools import INDUCTIVE, POOL, POOLS, SUPERVISED
 from ..shots import short_classes, shot_rows
-from .pool import INDUCTIVE, POOL, POOLS, SUPERVISED
 from .split import Dropped, Split
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from ..datasets.dataset import DataSet
+from ..pools import SUPERVISED
 from .cross_validation import few_shot_folds, hold_out
 from .drawing import Drawing, check_count
-from .pool import SUPERVISED
 from .split import Split
 
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from ..datasets.dataset import DataSet
 from ..labelled import LabelledImages
+from ..pools import POOL, SUPERVISED
 from .drawing import Drawing, Pictures, check_count, seed_of
 from .paper import PAPER
-from .pool import POOL, SUPERVISED
 from .split import Split
 
 TEST_SEED = 42

@@ -14,7 +14,7 @@ from ...functional.plain_checks import check_choice
 from ..contents import content_keys
 from ..labelled import UNLABELLED, LabelledImages
 from ..names import enumerate_words
-from .pool import INDUCTIVE, POOL, POOLS, SUPERVISED, TRANSDUCTIVE
+from ..pools import INDUCTIVE, POOL, POOLS, SUPERVISED, TRANSDUCTIVE
 
 
 class LeakError(ValueError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..._files import refuse_link, write_json
 from ..._reading import read_json
 from ...data.labelled import Progress
-from ...data.protocols.pool import POOLS, SUPERVISED
+from ...data.pools import POOLS, SUPERVISED
 from ...experiments.result import Attempt
 from ..published import published
 from ..results import ResultRow, collect, shifts_of

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...data.protocols.pool import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
+from ...data.pools import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
 from ...experiments.cell import Cell
 from ...experiments.result import Curve, DoneCell
 from ..published import backbone_label

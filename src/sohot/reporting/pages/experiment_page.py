@@ -9,14 +9,14 @@ from pathlib import Path
 from ... import __version__
 from ..._reading import read_text
 from ...data.names import enumerate_words
-from ...data.protocols.pool import POOLS, SUPERVISED
+from ...data.pools import POOLS, SUPERVISED
 from ...experiments.cell import relevant_settings
 from ...experiments.grid import Grid, read_grid
 from ...experiments.result import Attempt, DoneCell, done_cells
 from ...experiments.store import Store
+from ...runs.description import accuracy_name
 from ..figures import figure_names
 from ..published import backbone_label
-from ..results import accuracy_name
 from ..statistics import PairedDifference
 from ..tables.result_table import ResultTable, result_table
 from .blocks import Block, Fact, Gallery, Listing, Page, Pairs, Plot, Section, Side, Words, embed_figures

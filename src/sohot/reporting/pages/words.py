@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...methods.choices import TRANSDUCTIVE
+from ...data.pools import TRANSDUCTIVE
 from ...methods.registry import method
 from ...training.evaluation import Evaluation
 from ..statistics import PairedDifference

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._files import to_csv
-from ...data.protocols.pool import POOLS
+from ...data.pools import POOLS
 from ...experiments.result import Attempt
 from ..results import show_value
 from .formats import TABLE, Document, Formatter, TextTable, to_latex, to_markdown, to_text, write_documents

@@ -4,7 +4,7 @@ import string
 from collections.abc import Iterator
 from typing import Any
 
-from ...data.protocols.pool import POOLS
+from ...data.pools import POOLS
 from ..published import backbone_label
 from ..results import show_value
 from ..statistics import PairedDifference

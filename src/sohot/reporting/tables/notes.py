@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...data.names import enumerate_words
-from ...data.protocols.pool import INDUCTIVE, TRANSDUCTIVE
+from ...data.pools import INDUCTIVE, TRANSDUCTIVE
+from ...runs.description import accuracy_name
 from ..published import backbone_label, published, published_source, stable_ranges
-from ..results import ResultRow, accuracy_name, show_value
+from ..results import ResultRow, show_value
 
 if TYPE_CHECKING:
     from ...experiments.grid import Grid

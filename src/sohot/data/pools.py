@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ..labelled import LabelledImages
+from .labelled import LabelledImages
 
 SUPERVISED, TRANSDUCTIVE, INDUCTIVE = "supervised", "transductive", "inductive"
 POOLS = {

@@ -150,12 +150,23 @@ def test_a_pool_is_a_word_or_a_list_of_words(tmp_path):
             grid.read_grid(file)
 
 
-def test_a_method_that_needs_a_pool_is_refused_without_one(monkeypatch):
-    known = grid.method
-    monkeypatch.setattr(grid, "method", lambda name: replace(known(name), needs_pool=name == "m"))
-    small_grid(methods=("s+t", "m"), pool=("transductive", "inductive"))
-    with pytest.raises(ValueError, match="the method 'm' learns from unlabelled target images, and with pool 'superv"):
-        small_grid(methods=("s+t", "m"), pool=EVERY)
+def test_a_pool_is_no_setting():
+    for key in ("pool", "protocol"):
+        with pytest.raises(ValueError, match=f"settings: '{key}' is not a setting but a key of the grid"):
+            small_grid(settings={key: "inductive"})
+    with pytest.raises(ValueError, match="protocol says how images are drawn: .*; give 'inductive' as pool"):
+        small_grid(protocol="inductive")
+
+
+def test_a_method_that_needs_a_pool_is_refused_without_one(where):
+    pooled = small_grid(methods=("s+t", "mme"), pool=("transductive", "inductive"))
+    assert len(cells(pooled, open_dataset("domains", where.root))) == 8
+    with pytest.raises(
+        ValueError, match="the method 'mme' learns from unlabelled target images, and with pool 'superv"
+    ):
+        cells(replace(pooled, pool=EVERY), open_dataset("domains", where.root))
+    with pytest.raises(ValueError, match="mme"):
+        cells(pooled, open_dataset("domains", where.root), frozen=True)
 
 
 def test_heads_on_frozen_features_learn_from_the_pool(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from typing import Any
 from .._files import parse_toml, write_toml
 from .._reading import read_text
 from ..data.datasets import dataset_names
-from ..data.protocols import INDUCTIVE, POOLS, SUPERVISED, TRANSDUCTIVE, check_protocol, draw_names
+from ..data.protocols import INDUCTIVE, POOLS, SUPERVISED, check_protocol, draw_names
 from ..functional.plain_checks import check_choice
 from ..methods.registry import method
 from ..runs.auto import AUTO
@@ -98,7 +98,6 @@ class Grid:
             _refuse_stand_in(name)
         self._put("baseline", method(self.baseline).name)
         self._put("methods", _unique((method(name).name for name in self.methods), "methods"))
-        self._refuse_without_pool()
         self._put("shifts", _unique(self.shifts, "shifts", empty=True))
         self._put("settings", check_settings(self.settings, self.protocol, "settings"))
         self._put("vary", check_values(self.vary, self.protocol, "vary"))
@@ -126,14 +125,6 @@ class Grid:
 
     def _put(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-
-    def _refuse_without_pool(self) -> None:
-        for name in self.methods:
-            if SUPERVISED in self.pool and method(name).needs_pool:
-                raise ValueError(
-                    f"the method {name!r} learns from unlabelled target images, and with pool {SUPERVISED!r} there are "
-                    f"none: use {TRANSDUCTIVE!r} or {INDUCTIVE!r}"
-                )
 
     def by_pool(self) -> list["Grid"]:
         """Return one grid for each value of `pool`: their results answer different questions and are never mixed.

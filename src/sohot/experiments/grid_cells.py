@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ..data.datasets.dataset import DataSet
-from ..data.pools import SUPERVISED
+from ..data.pools import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
 from ..data.protocols.paper import paper_numbers
 from ..functional.plain_checks import check_choice
+from ..methods.registry import method
 from ..methods.settings import FitSettings
 from ..networks.names import files_of
 from ..networks.registry import find_builder
@@ -42,6 +43,7 @@ def cells(
     check_choice(select, SELECTIONS, "select")
     if not 1 <= trials <= MOST_TRIALS:
         raise ValueError(f"trials must be between 1 and {MOST_TRIALS}, got {trials}")
+    _require_pool(grid)
     find_builder(grid.backbone)
     shifts = {dataset.parse_shift(shift)[0]: "" for shift in grid.shifts or dataset.shifts or (None,)}
     _refuse_many(grid, len(shifts))
@@ -75,6 +77,15 @@ def cells(
             )
             found.setdefault(cell.key, cell)
     return list(found.values())
+
+
+def _require_pool(grid: Grid) -> None:
+    for name in grid.methods:
+        if SUPERVISED in grid.pool and method(name).needs_pool:
+            raise ValueError(
+                f"the method {name!r} learns from unlabelled target images, and with pool {SUPERVISED!r} there are "
+                f"none: use --pool {TRANSDUCTIVE} or {INDUCTIVE}"
+            )
 
 
 def _search(grid: Grid, name: str, settings: Mapping[str, Any], trials: int, frozen: bool, pool: str) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from ..runs.config import RESULT_OPTIONS, RunConfig
 from ..selection.search_space import parse_space
 from .cell import MOST_CELLS
 
-_OWN_KEYS = ("backbone", "method")
-"""Options of `sohot fit` for which a grid has its own keys."""
+_OWN_KEYS = ("backbone", "method", "pool", "protocol")
+"""Options of `sohot fit` and of `sohot data split` for which a grid has its own keys."""
 
 SETTINGS = tuple(name for name in RESULT_OPTIONS if name not in _OWN_KEYS)
 """Options of `sohot fit` that affect a result; a grid does not say where and how to compute it."""

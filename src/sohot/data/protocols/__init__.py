@@ -58,10 +58,10 @@ def check_protocol(name: str) -> None:
     >>> check_protocol("inductive")
     Traceback (most recent call last):
     ...
-    ValueError: protocol says how images are drawn: paper, paper-folds, rectified, k-shot; 'inductive' is a pool
+    ValueError: protocol says how images are drawn: paper, paper-folds, rectified, k-shot; give 'inductive' as pool
     """
     if name in POOLS:
-        raise ValueError(f"protocol says how images are drawn: {', '.join(PROTOCOLS)}; {name!r} is a pool")
+        raise ValueError(f"protocol says how images are drawn: {', '.join(PROTOCOLS)}; give {name!r} as pool")
     check_choice(name, tuple(PROTOCOLS), "protocol")
 
 

@@ -50,7 +50,7 @@ def problem_of(cell, where, rest=None):
 
 
 def test_cells_end_as_single_fits_do(tmp_path):
-    plan = plan_of(tmp_path)
+    plan = plan_of(tmp_path, methods=("s", "t", "s+t", "m", "so+zeta", "means", "ccsa", "lp-ft"))  # one of each kind
     found = run(plan)
     assert len(found) == len(plan.cells)
     for cell in plan.cells:

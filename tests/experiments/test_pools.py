@@ -154,7 +154,7 @@ def test_a_pool_is_no_setting():
     for key in ("pool", "protocol"):
         with pytest.raises(ValueError, match=f"settings: '{key}' is not a setting but a key of the grid"):
             small_grid(settings={key: "inductive"})
-    with pytest.raises(ValueError, match="protocol says how images are drawn: .*; give 'inductive' as pool"):
+    with pytest.raises(ValueError, match=r"protocol says how images are drawn: .*; give 'inductive' as pool"):
         small_grid(protocol="inductive")
 
 

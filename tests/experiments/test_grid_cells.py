@@ -92,8 +92,9 @@ def test_weights_are_known_by_their_content(dataset, tmp_path):
 
 @pytest.mark.parametrize("name", [*METHOD_NAMES, *POOL_NAMES])
 def test_every_method_chooses_from_settings_it_looks_at(name):
+    pool = "transductive" if name in POOL_NAMES else "supervised"
     for key, values in image_space(name, {}).items():
-        found = [normal_settings(name, {key: value}).get(key) for value in values]
+        found = [normal_settings(name, {key: value}, pool).get(key) for value in values]
         assert len(set(map(str, found))) == len(values)
 
 

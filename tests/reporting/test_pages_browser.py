@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_results import EVIL_CLASS, EVIL_ERROR, EVIL_FILE, make_experiment, make_run
+from made_up_results import EVIL_CLASS, EVIL_ERROR, EVIL_FILE, add_pool, make_experiment, make_run
 from PIL import Image
 
 from sohot.demo import run_demo
@@ -53,7 +53,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     Image.new("RGB", (40, 30), "white").save(experiment / "figures" / "curves-A-W.png")
     demo = root / "demo"
     run_demo(demo, splits=2, steps=1, methods=["s+t", "so+to+fo+zeta"])
-    reports = {"run": make_run(root), "experiment": experiment, "demo": demo}
+    reports = {"run": add_pool(make_run(root), root / "found"), "experiment": experiment, "demo": demo}
     return {name: write_report(folder) for name, folder in reports.items()}
 
 

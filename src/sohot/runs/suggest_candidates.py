@@ -7,10 +7,10 @@ from pathlib import Path
 from ..data.contents import content_keys
 from ..data.folders import LeftOut, unreadable
 from ..data.labelled import LabelledImages, Progress
-from ..data.protocols.split import check_seal, read_content, side_from_dict
+from ..data.protocols.split import check_seal, pool_from_dict, read_content
 from .description import is_head
 from .feature_extraction import digests, find_unlabelled
-from .split_file import POOL, SOURCE, SPLIT, TARGET
+from .split_file import SOURCE, SPLIT, TARGET, read_pool
 from .stored_head import labelled_contents
 
 
@@ -52,30 +52,16 @@ def find_candidates(
     return _without_copies(_without_labelled(found, run))
 
 
-def read_pool(run: Path) -> LabelledImages | None:
-    """Read the list of a run's unlabelled images from its folder; None if it has none.
-
-    Raises:
-        ValueError: The file is damaged.
-    """
-    return _sides(run).get(POOL)
-
-
 def _sides(run: Path) -> dict[str, LabelledImages]:
-    """Read the sides of a run's split that hold images; none for a head or an early run."""
+    """Read the labelled sides of a run's split that hold images; none for a head or an early run."""
     file = run / SPLIT
     if not file.is_file():
         return {}
     content = read_content(file)
     try:
         check_seal(content)
-        named = {name: side for name, side in content["sides"].items() if name in content["folders"] and side["files"]}
-        return {
-            name: side_from_dict(
-                {**side, "labels": [0] * len(side["files"])}, ("unlabelled",), Path(content["folders"][name])
-            )
-            for name, side in named.items()
-        }
+        named = {name: side for name, side in content["sides"].items() if name in (SOURCE, TARGET) and side["files"]}
+        return {name: pool_from_dict(side, Path(content["folders"][name])) for name, side in named.items()}
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{file} is damaged: {error}") from None
 
@@ -103,7 +89,7 @@ def _without_labelled(found: Found, run: Path) -> Found:
             return replace(found, notes=[*found.notes, f"{run} does not say which images trained it"])
         new = [row for row, digest in enumerate(digests(found.images)) if digest not in known]
     else:
-        sides = [side for name, side in _sides(run).items() if name in (SOURCE, TARGET)]
+        sides = list(_sides(run).values())
         there = [side.subset([row for row, file in enumerate(side.files) if file.is_file()]) for side in sides]
         if gone := sum(map(len, sides)) - sum(map(len, there)):
             told = f"{gone} images that trained can no longer be found: copies of them may be suggested"

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from ...data.labelled import LabelledImages
 from ...data.names import printable
-from ...runs.description import read_report
+from ...runs.description import POOL_LABELS, read_report
 from ...runs.predictions import Prediction, read_predictions
 from ...runs.run_outputs import SideFeatures, read_outputs
+from ...runs.split_file import read_pool
 from ...runs.suggest import SuggestedImage, choose, labelled_features
-from ...runs.suggest_candidates import read_pool
 from . import plots
 from .blocks import Block, Gallery, Listing, Picture, Plot, Section, Side, Table, Words, number
 from .run_images import POOL_PART
@@ -20,7 +20,6 @@ from .thumbnails import thumbnail
 from .words import count, join, percent
 
 TITLE = "Unlabelled images"
-LABELS = "pool.csv"
 SUGGESTED = 12
 """Images in the list of those to label next."""
 _MOST_POINTS = 400
@@ -89,7 +88,7 @@ class PoolLabels:
     def __post_init__(self) -> None:
         rows = [] if self.features is None else self.features.rows.tolist()
         if len(self.images) != len(self.predictions) or max(rows, default=0) >= len(self.images):
-            raise ValueError(f"{LABELS} belongs to other images")
+            raise ValueError(f"{POOL_LABELS} belongs to other images")
 
 
 def read_labels(folder: Path) -> PoolLabels | None:
@@ -98,11 +97,11 @@ def read_labels(folder: Path) -> PoolLabels | None:
     Raises:
         ValueError: A file of the run is damaged.
     """
-    if not (folder / LABELS).is_file() or (images := read_pool(folder)) is None:
+    if not (folder / POOL_LABELS).is_file() or (images := read_pool(folder)) is None:
         return None
     outputs = read_outputs(folder)
     features = None if outputs is None else outputs.features.get(POOL_PART)
-    return PoolLabels(images, read_predictions(folder / LABELS), features)
+    return PoolLabels(images, read_predictions(folder / POOL_LABELS), features)
 
 
 def pool_sections(

@@ -90,6 +90,10 @@ Show what would be computed and how long it would take:
 
     sohot experiment office-alexnet --data office31 --dry-run
 
+Train with unlabelled target images, tested on them and on images never seen, in tables apart:
+
+    sohot experiment mine.toml --data ROOT --pool transductive,inductive
+
 Your own grid in mine.toml, for a folder of domains with one folder per class each:
 
 \b

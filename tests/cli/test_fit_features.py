@@ -99,6 +99,7 @@ def test_the_rest_of_the_target_is_pool_and_test(
     ended = sohot(*call(files), "--shots", 3, "--unlabelled", "rest", "--method", "auto", "--out", out)
     assert ended.code == 0
     assert "note: 15 of 15 test rows are among the unlabelled rows: the accuracy is transductive" in ended.err
+    assert "Transductive accuracy on the target" in ended.out
     assert ", transductive accuracy " in ended.out
     report = json.loads((out / "report.json").read_bytes())
     assert report["protocol"] == "transductive"

@@ -44,7 +44,7 @@ def test_defaults_are_those_of_the_trainer() -> None:
 
 @pytest.mark.parametrize("method", [*METHOD_NAMES, *OTHER_NAMES])
 def test_every_method_learns(method: str) -> None:
-    classifier = fitted(method, steps=60)
+    classifier = fitted(method, steps=60, calibrate=False)
     assert classifier.score(DATA.test, DATA.test_labels) > 0.6
     losses = classifier.history_["loss"]
     if method in ("s", "t", "s+t"):  # the minimum, without a step
@@ -58,7 +58,7 @@ def test_every_method_learns(method: str) -> None:
 @pytest.mark.parametrize("heads", ["shared", "coupled"])
 @pytest.mark.parametrize("hidden", [None, 4])
 def test_every_form_of_network_learns(streams: str, heads: str, hidden: int | None) -> None:
-    classifier = fitted(streams=streams, heads=heads, hidden=hidden, steps=60)
+    classifier = fitted(streams=streams, heads=heads, hidden=hidden, steps=60, calibrate=False)
     assert classifier.score(DATA.test, DATA.test_labels) > 0.6
     assert classifier.score(DATA.X[SOURCE], DATA.y[SOURCE], sample_domain=1) > 0.9
 

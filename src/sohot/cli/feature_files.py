@@ -158,9 +158,9 @@ def fit_feature_files(
         print_json(report)
         return
     accuracy = report["accuracy"]
-    if accuracy is not None:
-        print_accuracy(accuracy)
     kind = "transductive accuracy" if found.protocol == "transductive" else "accuracy"
+    if accuracy is not None:
+        print_accuracy(accuracy, kind)
     result = "" if accuracy is None else f", {kind} {percent(accuracy['micro'])} %"
     result += f", temperature {report['temperature']:.2f}"
     print_text(f"{report['method']}: trained in {report['training_seconds']:.1f} s{result}, model in {out}")

@@ -8,7 +8,8 @@ from two_domains import two_domains
 
 from sohot.methods import HeadSettings
 from sohot.networks import TwoStreams, create_backbone
-from sohot.runs.frozen_head import FrozenHead, FrozenProblem, LabelledFeatures, features_at_rest, is_solved
+from sohot.runs.frozen_head import features_at_rest, is_solved
+from sohot.runs.frozen_problem import FrozenHead, FrozenProblem, LabelledFeatures
 from sohot.selection.folds import deal
 from sohot.training.inputs import TensorInputs
 

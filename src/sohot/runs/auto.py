@@ -53,7 +53,7 @@ def head_of(config: RunConfig) -> RunConfig:
 
 
 def candidates_of(
-    config: RunConfig, given: Collection[str] | None = None, *, head: bool = False
+    config: RunConfig, given: Collection[str] | None = None, *, head: bool = False, pool: bool = False
 ) -> list[Candidate[RunConfig]]:
     """List what a run chooses from: the candidates of `--method auto`, or the one method that was named.
 
@@ -62,6 +62,7 @@ def candidates_of(
         given: Names of the options that were given and override the candidates' own; None for those that differ from
             the defaults.
         head: Whether the network has frozen features, so that a classifier on these comes first.
+        pool: Whether there are unlabelled images; the classifier on frozen features does without them.
 
     Returns:
         The candidates; of two with equal configurations only the first.
@@ -83,7 +84,8 @@ def candidates_of(
         listed = {name: options for name, options in AUTO_CANDIDATES.items() if name != HEAD}
     else:
         listed = {config.settings().resolved_method().name: {"method": config.method}}
-    found = [Candidate(HEAD, AUTO_CANDIDATES[HEAD], head_of(config))] if head else []
+    without = replace(head_of(config), pool_weight=0.0) if pool else head_of(config)
+    found = [Candidate(HEAD, AUTO_CANDIDATES[HEAD], without)] if head else []
     for name, options in listed.items():
         own = {key: value for key, value in options.items() if key not in kept}
         if config.epochs is not None:

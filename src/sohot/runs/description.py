@@ -230,6 +230,8 @@ def _pool(data: "RunData", trained: "TrainedModel", selection: Mapping[str, Any]
     """Describe whether the unlabelled images count, and their estimated class shares; None without any."""
     if data.pool is None:
         return None
+    if trained.solved and trained.start is not None and (choice := trained.start.pool) is not None:
+        return {"kept": choice.kept, "sentence": choice.reason, "prior": None, "collapse": None}
     learned = trained.result.pool
     if learned is not None and learned["collapse"] is not None:
         sentence = str(learned["collapse"])

@@ -29,7 +29,7 @@ from .config import BETTER, LAYERS, RunConfig
 from .description import CONFIG, DESCRIPTION, POOL_LABELS, REPORT, make_report
 from .frozen_head import has_frozen_head, is_solved
 from .launcher import check_room, end_with_parent, launch, needs_launch
-from .pool_defaults import with_pool_defaults
+from .pool_defaults import has_pool, with_pool_defaults
 from .predictions import labels_of, predictions_of, write_predictions
 from .presets import explain_paper, is_paper, resolve_paper
 from .run_data import RunData, add_test, digest_names, gather, gather_training
@@ -213,7 +213,7 @@ def _choose(
     config: RunConfig, given: Collection[str] | None, out: Path, store: TrunkStore, watcher: Watcher, *, head: bool
 ) -> tuple[RunConfig, RunData]:
     """Choose by the labelled target images; only then look for test images."""
-    configs = {one.name: one.settings for one in candidates_of(config, given, head=head)}  # may report conflicts
+    configs = {one.name: one.settings for one in candidates_of(config, given, head=head, pool=has_pool(config))}
     data = gather_training(for_both(config), watcher.progress)
     watcher.data(data)
     asked = asked_options(config, given)

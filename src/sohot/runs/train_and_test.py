@@ -1,7 +1,7 @@
 """Trains and tests one model, for every run, fold and grid cell: build, batch, train, test."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -13,7 +13,6 @@ from torch import Tensor
 
 from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
-from ..data.view_set import Kind
 from ..methods.settings import FitSettings
 from ..networks.two_streams import TwoStreams
 from ..selection.choice import FoldScore
@@ -21,18 +20,16 @@ from ..selection.folds import Fold
 from ..selection.held_out import HeldOut
 from ..training.errors import Diverged
 from ..training.evaluation import Evaluation, evaluate
-from ..training.inputs import Inputs
-from ..training.pool_rows import PoolInputs
 from ..training.ranks import Ranks, parting
 from ..training.training_run import FitResult, fit, keep_solved
 from .batch_shape import make_batches
 from .config import RunConfig
 from .frozen_head import FrozenStart, frozen_start, is_solved
-from .joined_inputs import JoinedInputs
 from .run_data import RunData
 from .run_model import build_model
-from .run_outputs import OutputRecorder, RunOutputs, Shown, target_logits
-from .trunk_outputs import OFF, SHARED, view_rows
+from .run_outputs import OutputRecorder, RunOutputs, target_logits
+from .training_inputs import UsedImages, labelled_target, training_inputs
+from .trunk_outputs import OFF, view_rows
 from .trunk_store import TrunkStore
 
 StepWatcher = Callable[[dict[str, float]], None]
@@ -131,13 +128,13 @@ def train_and_test(
     """
     ranks, device = Ranks.here(), choose_device(config.device)
     model = build_model(config, len(data.classes))
-    if is_solved(model) or not config.pool_weight:  # nothing that unlabelled images could train
+    if not config.pool_weight:  # as if there were no pool
         data = replace(data, pool=None)
-    used = _Used.of(config, data, fold)
+    used = UsedImages.of(config, data, fold)
     times = [time.perf_counter()]
     batches = make_batches(config, used.source, used.target)
     rows = sum(len(images) for images in (data.source, data.target) if images is not None)
-    if data.pool is not None:
+    if data.pool is not None and not is_solved(model):
         rows = view_rows(config, "source", data.source)
         rows += sum(view_rows(config, "target", images) for images in (data.target, data.pool))
     place = ranks.from_first(lambda: store.place(config, model, rows))
@@ -148,13 +145,17 @@ def train_and_test(
         settings = replace(settings, loggers=())
     else:
         kept = {"run_dir": config.out, "resume": config.resume, "config": begin(model, settings)}
-    inputs = _inputs(config, model, data, store, place, fold)
+    inputs = training_inputs(config, model, data, store, place, fold)
     shown = used.shown(inputs, from_trunk=settings.from_trunk)
     start = None
     if model.pretrained:
         holds_out = begin is not None
         start = ranks.from_first(
-            lambda: frozen_start(config, model, shown.source, shown.target, device, holds_out=holds_out)
+            lambda: frozen_start(
+                *(config, model, shown.source, shown.target, device),
+                pool=shown.pool if is_solved(model) and shown.pool.images is not None else None,
+                holds_out=holds_out,
+            )
         )
         start.head.install(model)
     recorder = None
@@ -182,118 +183,20 @@ def train_and_test(
         model,
         result,
         settings,
-        used.evaluate(logits),
+        _evaluate(used.test, logits),
         logits,
         Seconds(*(after - before for before, after in pairwise(times))),
-        used.sizes(),
+        Sizes(*(0 if images is None else len(images) for images in used[:3])),
         batch_rows=sum(map(len, batches.batch(0))),
         notes=tuple(store.notes),
         outputs=outputs,
         start=start,
-        start_evaluation=used.evaluate(None if outputs is None else outputs.first_logits),
+        start_evaluation=_evaluate(used.test, None if outputs is None else outputs.first_logits),
     )
 
 
-class _Inputs(NamedTuple):
-    """Inputs of the images that train, plain trunk outputs of theirs, and those of the test images if they are kept."""
-
-    source: Inputs | None
-    target: Inputs | None
-    test: Inputs | None
-    pool: PoolInputs | None = None
-    plain: dict[str, Inputs | None] | None = None
-    """Without random views, by side; None if the others are plain."""
-
-    def outputs(self, side: str) -> Inputs | None:
-        """Return plain trunk outputs."""
-        found: Inputs | None = getattr(self, side) if self.plain is None else self.plain[side]
-        return found
-
-
-class _ShownImages(NamedTuple):
-    """Images with the outputs of the trunk for them."""
-
-    source: Shown
-    target: Shown
-    test: Shown
-    pool: Shown
-
-
-class _Used(NamedTuple):
-    """The images that a method trains on, without those that a fold holds out, those to test on, and the pool."""
-
-    source: LabelledImages | None
-    target: LabelledImages | None
-    test: LabelledImages | None
-    pool: LabelledImages | None
-
-    @classmethod
-    def of(cls, config: RunConfig, data: RunData, fold: Fold | None) -> "_Used":
-        method = config.settings().resolved_method()
-        source, target = data.source if method.uses_source else None, data.target if method.uses_target else None
-        if fold is None:
-            return cls(source, target, data.test, data.pool)
-        held = _labelled_target(data).subset(fold.held)
-        return cls(source, None if target is None else target.subset(fold.train), held, data.pool)
-
-    def shown(self, inputs: _Inputs, *, from_trunk: bool) -> _ShownImages:
-        source, target, pool = (
-            inputs.outputs(side) if from_trunk and getattr(self, side) is not None else None
-            for side in ("source", "target", "pool")
-        )
-        return _ShownImages(
-            Shown(self.source, source),
-            Shown(self.target, target),
-            Shown(self.test, inputs.test),
-            Shown(self.pool, pool),
-        )
-
-    def labels(self, domain: str) -> Sequence[int]:
-        images: LabelledImages | None = getattr(self, domain)
-        return () if images is None else images.labels
-
-    def sizes(self) -> Sizes:
-        return Sizes(*(0 if images is None else len(images) for images in (self.source, self.target, self.test)))
-
-    def evaluate(self, logits: Tensor | None) -> Evaluation | None:
-        if logits is None or self.test is None:
-            return None
-        return evaluate(logits, torch.tensor(self.test.labels), self.test.classes)
-
-
-def _inputs(
-    config: RunConfig, model: TwoStreams, data: RunData, store: TrunkStore, place: str, fold: Fold | None
-) -> _Inputs:
-    """Get the inputs of the images that a method trains on; folds share what passed the trunk."""
-    whole, rows = _Used.of(config, data, None), None if fold is None else fold.train
-    if whole.pool is None:
-        return _Inputs(
-            None if whole.source is None else store.inputs(config, model, "source", whole.source, place),
-            None if whole.target is None else store.inputs(config, model, "target", whole.target, place, rows),
-            _test_outputs(config, model, data, store, place, fold),
-        )
-
-    def views(side: str, kind: Kind, rows: Sequence[int] | None = None) -> Inputs | None:
-        images: LabelledImages | None = getattr(whole, side)
-        domain = "source" if side == "source" else "target"
-        return None if images is None else store.view_inputs(config, model, domain, images, place, kind, rows)
-
-    def of_pool(kind: Kind) -> Inputs:
-        """Return views of the pool, and of the held-out images: these join it without their labels."""
-        pool = store.view_inputs(config, model, "target", _pool(whole), place, kind)
-        if fold is None:
-            return pool
-        held = store.view_inputs(config, model, "target", _labelled_target(data), place, kind, fold.held)
-        return JoinedInputs(pool, held)
-
-    plain = {
-        "source": views("source", "plain"),
-        "target": views("target", "plain", rows),
-        "pool": views("pool", "plain"),
-    }
-    pool = PoolInputs(of_pool("weak"), of_pool("strong"))
-    test = _test_outputs(config, model, data, store, place, fold)
-    return _Inputs(views("source", "weak"), views("target", "weak", rows), test, pool, plain)
+def _evaluate(test: LabelledImages | None, logits: Tensor | None) -> Evaluation | None:
+    return None if logits is None or test is None else evaluate(logits, torch.tensor(test.labels), test.classes)
 
 
 def train_fold(
@@ -321,29 +224,5 @@ def train_fold(
     except Diverged as error:
         return FoldScore(0, len(fold.held), str(error))
     assert logits is not None  # the images held out are there to test on
-    labels = [_labelled_target(data).labels[row] for row in fold.held]
+    labels = [labelled_target(data).labels[row] for row in fold.held]
     return FoldScore.of(HeldOut(logits.numpy(), np.array(labels)))
-
-
-def _test_outputs(
-    config: RunConfig, model: TwoStreams, data: RunData, store: TrunkStore, place: str, fold: Fold | None
-) -> Inputs | None:
-    """Return the trunk outputs of the test images if they are kept anyway; other images are read once."""
-    if place == OFF:
-        return None
-    if fold is not None:
-        return store.inputs(config, model, "target", _labelled_target(data), place, fold.held)
-    if place == SHARED and data.test is not None:
-        return store.shared(config, model, "target", data.test)
-    return None
-
-
-def _pool(used: _Used) -> LabelledImages:
-    assert used.pool is not None
-    return used.pool
-
-
-def _labelled_target(data: RunData) -> LabelledImages:
-    if data.target is None:
-        raise ValueError("a selection needs labelled target images")
-    return data.target

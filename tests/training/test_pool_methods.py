@@ -60,9 +60,8 @@ def test_any_alignment_combines_with_any_recipe(train, pool, name):
     assert {"alignment", "minimax_entropy"} <= result.history[-1].keys()
 
 
-@pytest.mark.parametrize("name", ["fixmatch", "mme"])
-def test_a_resumed_run_ends_in_the_same_bits(train, pool, standin, same_weights, tmp_path, name):
-    options = {"method": name, "pool": pool, "pool_rows": 12, "steps": 8, "checkpoint_every": 3}
+def test_a_resumed_run_ends_in_the_same_bits(train, pool, standin, same_weights, tmp_path):
+    options = {"method": "fixmatch", "pool": pool, "pool_rows": 12, "steps": 8, "checkpoint_every": 3}
     options["batches"] = standin.RandomRows(24, 9)
     whole = train(Directions(), run_dir=tmp_path / "whole", **options)
     with pytest.raises(Stop):

@@ -3,8 +3,8 @@
     git worktree add --detach ../before COMMIT    # the commit to compare with
     python benchmarks/row_weights.py --before ../before [--rounds 100]
 
-One process for each kind of call; they take turns, forwards and backwards, on one thread each, and count the time of the
-processor, so that other programs on the machine disturb all alike. Writes benchmarks/results/row-weights-cpu.md.
+One process for each kind of call; they take turns, forwards and backwards, on one thread each, and count the time of
+the processor, so that other programs on the machine disturb all alike. Writes benchmarks/results/row-weights-cpu.md.
 """
 
 import argparse
@@ -108,9 +108,9 @@ def main() -> None:
         "# Weights of rows on a CPU",
         "",
         f"Command: `python benchmarks/row_weights.py --before CHECKOUT`, a checkout of {base}, the commit before rows",
-        f"had weights. Ratios of medians over {options.rounds} turns (four times as many of the smallest) within one run:",
-        "processor time of `scatter_alignment`, orders 2+3, forward + backward, float32, one thread. 1.00 is the commit",
-        "before.",
+        f"had weights. Ratios of medians over {options.rounds} turns (four times as many of the smallest) within one",
+        "run: processor time of `scatter_alignment`, orders 2+3, forward + backward, float32, one thread. 1.00 is the",
+        "commit before.",
         f"Python {platform.python_version()}, torch {torch.__version__}.",
         "",
         *table(["classes × (N + N*) × d", "estimator", "ms before", "without weights", "weighted", KINDS[3]], rows),

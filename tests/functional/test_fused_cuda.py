@@ -1,6 +1,7 @@
 """The compiled kernels on a GPU against float64; the interpreter's tests (test_fused.py) go through more cases."""
 
 import os
+from typing import Any
 
 import pytest
 import torch
@@ -29,9 +30,12 @@ def error(x: Tensor, y: Tensor) -> float:
     return float((x.detach().double() - y.detach()).norm() / y.detach().norm())
 
 
-def assert_equals_float64(data: Batch, classes: int, tolerance: float, estimator: str = "plugin") -> None:
+def assert_equals_float64(
+    data: Batch, classes: int, tolerance: float, estimator: str = "plugin", **weights: Tensor
+) -> None:
     reference = exact(data)
-    options = {"estimator": estimator, "scale": torch.zeros((), device="cuda")}  # a scale: float16 holds the gradient
+    scale = torch.zeros((), device="cuda")  # float16 then holds the gradient
+    options: dict[str, Any] = {"estimator": estimator, "scale": scale, **weights}
     ours = scatter_alignment(*data, classes, ORDERS, check_values=False, **options)
     theirs = scatter_alignment(*reference, classes, ORDERS, **options)
     (3 * ours.loss).backward()
@@ -71,6 +75,23 @@ def test_many_rows_of_large_classes() -> None:
     assert_equals_float64(on_gpu(([48] * 99 + [150], [16] * 99 + [40]), 128), 100, 1e-5)
 
 
+def weights_for(data: Batch) -> dict[str, Tensor]:
+    """Weights of rows, some of them 0."""
+    source, target = (torch.rand(len(x), device="cuda") for x in (data[0], data[2]))
+    source[::5], target[::7] = 0, 0
+    return {"source_weights": source, "target_weights": target}
+
+
+@pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
+@pytest.mark.parametrize("counts", [([20] * 31, [9] * 31), ([100, 2, 3, 1, 30], [5, 90, 3, 2, 0])])
+def test_weights_of_rows(counts: tuple[list[int], list[int]], estimator: str) -> None:
+    data = on_gpu(counts, 96)
+    assert_equals_float64(data, len(counts[0]), 1e-5, estimator, **weights_for(data))
+    equal = {name: torch.full_like(w, 0.3) for name, w in weights_for(data).items()}
+    with_them, without = (scatter_alignment(*data, len(counts[0]), ORDERS, **w) for w in (equal, {}))
+    assert all(torch.equal(x, y) for x, y in zip(with_them, without, strict=True))
+
+
 def test_far_from_the_origin() -> None:
     source, source_labels, target, target_labels = on_gpu(([20] * 5, [3] * 5), 256)
     direction = torch.randn(256, device="cuda").sign()
@@ -92,10 +113,13 @@ def test_the_same_in_every_run() -> None:
 def test_never_waits_for_the_device() -> None:
     data = on_gpu(([20] * 31, [3] * 31), 256)
     align = ScatterAlignment(31, ORDERS, feature_scale="initial", check_values=False).cuda()
+    weights = weights_for(data)
     align(*data).backward()  # compiled outside
+    align(*data, **weights).backward()
     try:
         torch.cuda.set_sync_debug_mode("error")
         align(*data).backward()
+        align(*data, **weights).backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")
 

@@ -71,28 +71,24 @@ def placed_before() -> dict[str, float]:
 
 
 def one_domain_fixed() -> dict[str, float]:
-    source, source_labels, target, target_labels = (
-        x.float() if x.is_floating_point() else x for x in batch(0, *RAGGED)
-    )
+    source, source_labels, target, target_labels = (x.float() if x.is_floating_point() else x for x in batch(0, *FEW))
     both = [x.clone().requires_grad_() for x in (source, target)]
-    loss = scatter_alignment(both[0], source_labels, both[1], target_labels, 6).loss
+    loss = scatter_alignment(both[0], source_labels, both[1], target_labels, 2).loss
     expected = torch.autograd.grad(loss, both)
-    loss = scatter_alignment(source.requires_grad_(), source_labels, target, target_labels, 6).loss
+    loss = scatter_alignment(source.requires_grad_(), source_labels, target, target_labels, 2).loss
     by_source = torch.autograd.grad(loss, source)[0]
-    loss = scatter_alignment(source.detach(), source_labels, target.requires_grad_(), target_labels, 6).loss
+    loss = scatter_alignment(source.detach(), source_labels, target.requires_grad_(), target_labels, 2).loss
     by_target = torch.autograd.grad(loss, target)[0]
     return {"by source": error(by_source, expected[0]), "by target": error(by_target, expected[1])}
 
 
 def strange_layouts() -> dict[str, float]:
     """Rows with gaps between them, columns with gaps, small integer labels."""
-    source, source_labels, target, target_labels = (
-        x.float() if x.is_floating_point() else x for x in batch(0, *RAGGED)
-    )
-    expected = scatter_alignment(source, source_labels, target, target_labels, 6).loss
+    source, source_labels, target, target_labels = (x.float() if x.is_floating_point() else x for x in batch(0, *FEW))
+    expected = scatter_alignment(source, source_labels, target, target_labels, 2).loss
     rows, columns = torch.zeros(len(source), 7), torch.zeros(target.shape[1], len(target))
     rows[:, 2:5], columns[:] = source, target.T
-    loss = scatter_alignment(rows[:, 2:5], source_labels.to(torch.uint8), columns.T, target_labels.int(), 6).loss
+    loss = scatter_alignment(rows[:, 2:5], source_labels.to(torch.uint8), columns.T, target_labels.int(), 2).loss
     return {"loss": error(loss, expected)}
 
 
@@ -183,8 +179,9 @@ def equal_weights() -> dict[str, float]:
 
 
 def repeated() -> dict[str, float]:
-    data = ragged()
-    first, second = (scatter_alignment(*data, 6, (2, 3)) for _ in range(2))
+    source, source_labels, target, target_labels = batch(0, *FEW)
+    data = source.float(), source_labels, target.float(), target_labels
+    first, second = (scatter_alignment(*data, 2, (2, 3)) for _ in range(2))
     return {"difference": float((first.distances - second.distances).abs().max())}
 
 

@@ -40,6 +40,9 @@ class SoHoTClassifierCV(FeatureClassifier):
     the labels say clearly that another one is better (`sohot.selection.choose`). The default is the base if it is among
     the candidates, and the simplest of them otherwise.
 
+    With unlabelled target rows all of this is done twice, with the pool and without it, and the better one is kept, as
+    `SoHoTClassifier` does.
+
     If there is nothing to select on (one domain, or a target without labels), the base is fitted unchanged.
 
     Args:
@@ -55,7 +58,8 @@ class SoHoTClassifierCV(FeatureClassifier):
         best_score_: The share of correct held-out rows; NaN if nothing was selected.
         weights_: How much each candidate counts, in the order of `cv_results_`.
         cv_results_: The scores of each candidate, with standard errors, as in scikit-learn's searches.
-        reason_: Why it was chosen, in words.
+        reason_: Why it was chosen, in words, and why unlabelled rows count or not.
+        transduction_: The label of every row given to `fit`: its own, or for a row without one the predicted one.
         classes_: The classes; `class_weights_`, `history_` and the others are those of `best_estimator_`.
 
     Example:

@@ -12,7 +12,6 @@ import argparse
 import csv
 import os
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -37,7 +36,7 @@ GOOD = "the target's own"
 BAD = ("skewed", "ten rows", "a third absent", "a third unknown", "third domain", "other images", "noise")
 FIELDS = (
     *("data", "task", "pool", "estimator", "rows", "kept"),
-    *("pool_without", "pool_with", "fresh_without", "fresh_with", "seconds", "reason"),
+    *("pool_without", "pool_with", "fresh_without", "fresh_with", "reason"),
 )
 
 
@@ -118,7 +117,6 @@ def measure(folder: Path, data: str, draw: int, number: int, pool: str, estimato
     x, y, domain = trial.task.joined()
     bare = SoHoTClassifier(calibrate=False) if estimator != "SoHoTClassifierCV" else SoHoTClassifierCV()
     bare.fit(x, y, domain)
-    began = time.perf_counter()
     model = {"always": SoHoTClassifier(calibrate=False)}.get(
         estimator, bare if "CV" in estimator else SoHoTClassifier()
     )
@@ -128,8 +126,7 @@ def measure(folder: Path, data: str, draw: int, number: int, pool: str, estimato
     after = [_score(model, *rows) for rows in (trial.pool, trial.fresh)]
     numbers = (f"{before[0]:.4f}", f"{after[0]:.4f}", f"{before[1]:.4f}", f"{after[1]:.4f}")
     kept = int("the unlabelled rows count" in model.reason_)
-    seconds = f"{time.perf_counter() - began:.1f}"
-    return [task.data, task.name, pool, estimator, len(rows), kept, *numbers, seconds, model.reason_]
+    return [task.data, task.name, pool, estimator, len(rows), kept, *numbers, model.reason_]
 
 
 def _score(model: SoHoTClassifier, x: np.ndarray, y: np.ndarray) -> float:
@@ -153,8 +150,10 @@ def jobs(draws: int) -> Iterator[tuple[str, int, int, str, str]]:
 
 
 def interval(gains: np.ndarray) -> str:
-    """Return the mean with its 95 % interval."""
-    half = student.ppf(0.975, len(gains) - 1) * gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else np.nan
+    """Return the mean with its 95 % interval; of fewer than six tasks, with the lowest and the highest gain."""
+    if len(gains) < 6:
+        return f"{gains.mean():+.2f} ({gains.min():+.2f} to {gains.max():+.2f})"
+    half = student.ppf(0.975, len(gains) - 1) * gains.std(ddof=1) / len(gains) ** 0.5
     return f"{gains.mean():+.2f} [{gains.mean() - half:+.2f}, {gains.mean() + half:+.2f}]"
 
 
@@ -168,7 +167,8 @@ def tables(file: Path) -> str:
     ]
     for data in SHIFTS:
         for estimator in ("SoHoTClassifier", "SoHoTClassifierCV"):
-            rows = _chosen(found, data, GOOD, estimator)
+            if not (rows := _chosen(found, data, GOOD, estimator)):
+                continue
             cells = [
                 f"{_numbers(rows, f'{side}_without').mean():.2f} | {_gain(rows, side)}" for side in ("pool", "fresh")
             ]

@@ -75,6 +75,12 @@ class Tail(nn.Module):
         seen: Tensor = self.dropout(self.activation(features) if self.projection is None else features)
         return seen
 
+    def sees_batches(self) -> bool:
+        """Whether rows depend on the others of a batch: batch normalisation by its statistics."""
+        return any(
+            isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training for module in self.stages.modules()
+        )
+
     def train(self, mode: bool = True) -> Self:
         """Switch the mode of all but fixed batch normalisation."""
         super().train(mode)

@@ -53,6 +53,11 @@ def tie(source: Backbone, target: Backbone) -> None:
             own.copy_(other)
 
 
+CPU_ROWS = 64
+"""Rows that pass a stream at once on a CPU: what they become on the way stays in its cache, which nearly halves the time
+of a training step."""
+
+
 class StreamOutput(NamedTuple):
     """The result of a forward pass; the entries of a domain that was not shown are None."""
 
@@ -207,7 +212,11 @@ class TwoStreams(nn.Module):
         return {domain: self._stream(rows, domain, from_trunk) for domain, rows in shown.items()}
 
     def _stream(self, rows: Tensor, domain: str, from_trunk: bool) -> Tensor:
-        features: Tensor = self._tail_of(domain)(rows if from_trunk else self.trunk(domain)(rows))
+        tail = self._tail_of(domain)
+        few = self.training and rows.device.type == "cpu" and not tail.sees_batches()
+        parts = torch.split(rows, CPU_ROWS) if few else (rows,)
+        found = [tail(part if from_trunk else self.trunk(domain)(part)) for part in parts]
+        features: Tensor = found[0] if len(found) == 1 else torch.cat(found)
         return features
 
     def _bound(self, features: dict[str, Tensor]) -> tuple[dict[str, Tensor], Tensor | None]:

@@ -18,7 +18,7 @@ from ..training.ranks import Ranks
 from .auto import AUTO, STAGE, SelectionFile, is_auto
 from .config import RESULT_OPTIONS, YOUNGER, RunConfig
 from .frozen_head import target_folds
-from .pool_selection import select_with_pool
+from .pool_selection import for_fold, select_with_pool
 from .run_data import RunData, digest_names
 from .train_and_test import train_fold
 from .trunk_store import TrunkStore
@@ -89,7 +89,7 @@ def select(
             return known
         training = f"{name}, fold {number + 1} of {len(folds)}"
         on_step = None if progress is None else (lambda step, of: show(f"{training}, step {step} of {of}"))
-        found = kept.add(name, number, train_fold(configs[name], data, folds[number], store, on_step))
+        found = kept.add(name, number, train_fold(for_fold(configs[name], data), data, folds[number], store, on_step))
         show(training)
         return found
 

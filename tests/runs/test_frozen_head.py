@@ -10,7 +10,7 @@ from sohot.methods import HeadSettings
 from sohot.networks import TwoStreams, create_backbone
 from sohot.runs.frozen_head import features_at_rest, is_solved
 from sohot.runs.frozen_problem import FrozenHead, FrozenProblem, LabelledFeatures
-from sohot.selection.folds import deal
+from sohot.selection.folds import Fold, deal
 from sohot.training.inputs import TensorInputs
 
 
@@ -107,3 +107,20 @@ def test_only_a_pretrained_network_without_layers_to_train_is_solved():
     assert not is_solved(TwoStreams(trained, 3, trains="paper"))
     assert not is_solved(TwoStreams(trained, 3, trains="head", projection=4))
     assert is_solved(TwoStreams(trained, 3, trains="head"))
+
+
+def test_a_pool_that_weighs_nothing_changes_nothing():
+    torch.manual_seed(0)
+    labels = torch.arange(12) % 3
+    rows = torch.randn(12, 5) + 2 * torch.nn.functional.one_hot(labels, 5)
+    pool = torch.randn(30, 5) + 2 * torch.nn.functional.one_hot(torch.arange(30) % 3, 5)
+    given = LabelledFeatures(rows, labels), LabelledFeatures(rows[:6] + 0.5, labels[:6]), 3
+    plain, problem = FrozenProblem(*given), FrozenProblem(*given, pool=pool)
+    folds = [Fold([0, 1, 2], [3, 4, 5]), Fold([3, 4, 5], [0, 1, 2])]
+    head, answers = problem.solve_with_pool(0.0)
+    assert torch.allclose(head.weight, plain.solve().weight, atol=1e-5)
+    assert np.allclose(answers[0], answers[1], atol=1e-5)
+    assert np.allclose(problem.held_out(folds, 0.0).logits, plain.held_out(folds).logits, atol=1e-4)
+    surer, _ = problem.solve_with_pool(1.0)
+    before, after = (one.logits(pool).softmax(1).max(1).values.mean() for one in (head, surer))
+    assert after > before

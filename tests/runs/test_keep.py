@@ -272,3 +272,13 @@ def test_a_run_with_a_pool_resumes_to_the_same_bits(config):
     assert weights(whole.out) == weights(cut.out)
     for name in ("pool.csv", "predictions.csv"):
         assert (whole.out / name).read_bytes() == (cut.out / name).read_bytes()
+
+
+def test_a_classifier_on_frozen_features_learns_from_the_pool(config):
+    report = fit_run(config(unlabelled="rest", trains="head"))
+    assert report["steps"] == 0
+    assert "the unlabelled images" in report["pool"]["sentence"]
+    without = fit_run(config("without", unlabelled="rest", trains="head", pool_weight=0.0))
+    assert without["pool"]["sentence"] == "the unlabelled images were labelled, and nothing was learned from them"
+    if report["pool"]["kept"]:
+        assert weights(config().out) != weights(config("without").out)

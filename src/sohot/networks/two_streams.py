@@ -54,8 +54,8 @@ def tie(source: Backbone, target: Backbone) -> None:
 
 
 CPU_ROWS = 64
-"""Rows that pass a stream at once on a CPU: what they become on the way stays in its cache, which nearly halves the time
-of a training step."""
+"""Rows that pass a stream at once on a CPU in training: what they become on the way stays in its cache, which nearly
+halves the time of a step."""
 
 
 class StreamOutput(NamedTuple):

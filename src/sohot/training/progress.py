@@ -93,7 +93,7 @@ def describe(record: dict[str, float]) -> str:
 
     >>> describe({"loss": 0.75, "cross_entropy": 0.5, "means": 0.05, "order2": 0.2, "accuracy_source": 0.9})
     'loss 0.75 = cross-entropy 0.5 + means 0.05 + order 2 0.2, accuracy source 90.0 %'
-    >>> describe({"loss": 0.7, "cross_entropy": 0.5, "pool": 0.2, "mask_rate": 0.4})
+    >>> describe({"loss": 0.7, "cross_entropy": 0.5, "pool": 0.2, "pseudo_labels": 0.2, "mask_rate": 0.4})
     'loss 0.7 = cross-entropy 0.5 + pool 0.2, 40.0 % of pseudo-labels kept'
     """
     orders = [name for name in record if name.startswith("order")]
@@ -104,7 +104,7 @@ def describe(record: dict[str, float]) -> str:
         f"{domain} {record[key]:.1%}" for domain in ("source", "target") if (key := f"accuracy_{domain}") in record
     ]
     accuracy = f", accuracy {', '.join(accuracies)}".replace("%", " %") if accuracies else ""
-    kept = f", {record['mask_rate']:.1%} of pseudo-labels kept".replace("%", " %") if "mask_rate" in record else ""
+    kept = f", {record['mask_rate']:.1%} of pseudo-labels kept".replace("%", " %") if "pseudo_labels" in record else ""
     return f"loss {record['loss']:.3g} = {parts}{accuracy}{kept}"
 
 

@@ -211,7 +211,7 @@ def aligning_by(loss: nn.Module) -> AbstractContextManager[Any]:
     `fit` takes the name of a method, not a loss, so that the settings alone identify a stored run. These variants are
     not meant to become methods, so the one function that builds the loss is replaced temporarily.
     """
-    return patch.object(objective, "make_alignment", lambda *_: loss)
+    return patch.object(objective, "make_alignment", lambda *_, **__: loss)
 
 
 def train(variant: Variant, split: int, **changes: Any) -> float:

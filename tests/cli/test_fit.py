@@ -64,7 +64,7 @@ def test_options_of_other_methods_need_a_method(sohot, domains, tmp_path):
 def test_no_option_that_the_default_leaves_aside_is_forgotten():
     def dropped(name):
         defaults = {one.name: one.default for one in fields(RunConfig)}
-        return set(defaults) - set(relevant_settings(name, defaults))
+        return set(defaults) - set(relevant_settings(name, defaults, pool="transductive"))
 
     ignored = method(RunConfig.method).ignored()
     assert set(ignored) == dropped(RunConfig.method) - {"coupling"}  # which depends on --heads

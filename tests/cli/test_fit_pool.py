@@ -133,3 +133,9 @@ def test_evaluation_says_which_unlabelled_images_it_cannot_compare(sohot, pooled
     assert ended.json["notes"] == [
         "9 unlabelled images of the run can no longer be found: test images might be among them"
     ]
+
+
+def test_options_about_unlabelled_images_need_some(sohot, tmp_path):
+    domains = make_domains(tmp_path)
+    ended = sohot("fit", *domains.options(), "--shots", 2, "--threshold", 0.5, "--out", tmp_path / "run")
+    assert "--threshold is about unlabelled images: give --unlabelled, too" in ended.err

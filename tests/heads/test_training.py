@@ -18,7 +18,10 @@ from sohot.methods import METHOD_NAMES, OTHER_NAMES, HeadSettings
 PROBLEMS = [problem(seed, (5, 1, 17), (3, 1, 2)) for seed in range(2)]
 
 
-def start_at_zero(rows: Tensor, classes: Tensor, row_weights: Tensor, decay: Tensor, num_classes: int) -> LogisticHeads:
+def start_at_zero(
+    rows: Tensor, classes: Tensor, row_weights: Tensor, decay: Tensor, num_classes: int, *, tolerance: float | None
+) -> LogisticHeads:
+    assert tolerance is None  # without a pool
     assert {x.device for x in (rows, classes, row_weights, decay)} == {rows.device}
     fits, _, size = rows.shape
     return LogisticHeads(rows.new_zeros(fits, size, num_classes), rows.new_zeros(fits, num_classes))

@@ -110,7 +110,7 @@ def read_step(standin):
         trainer.ranks = ranks
         found = trainer._read(step)
         trainer.close()
-        return [shown.inputs for _, shown in found], torch.rand(1)
+        return [shown.inputs for _, shown in found if shown is not None], torch.rand(1)
 
     return read
 

@@ -12,7 +12,7 @@ from ..methods.options import flag
 from ..methods.registry import method as find_method
 from ..methods.registry import method_that_looks_at
 from ..runs.auto import AUTO, choice_in_words, read_asked
-from ..runs.config import RunConfig
+from ..runs.config import POOL_OPTIONS, RunConfig
 from ..runs.description import CONFIG, DESCRIPTION, POOL_LABELS, accuracy_name, head_in_words, read_config
 from ..runs.trust import refuse_code
 from ..training.errors import Interrupted
@@ -109,6 +109,7 @@ def resolve(config: Path | None, given: dict[str, Any], trust: bool = False) -> 
         refuse_code({name: value for name, value in merged.items() if name not in own}, place)
     resolved = RunConfig.from_values(merged)
     _require_method(merged)
+    _require_pool(resolved)
     if stored is None or stored.is_file() or "target" in merged:  # else there is no run to resume
         resolved.require_places()
     return resolved, set(merged)
@@ -122,6 +123,15 @@ def _require_method(given: Collection[str]) -> None:
             f"the default method, {RunConfig.method}, ignores {', '.join(map(flag, idle))}: name one that "
             f"does not, such as --method {method_that_looks_at(idle[-1])}"
         )
+
+
+def _require_pool(config: RunConfig) -> None:
+    """Refuse options about unlabelled images where there are none."""
+    from ..runs.pool_defaults import has_pool  # only now: it reads splits
+
+    idle = [name for name in (*POOL_OPTIONS, "pool_views") if name in config.changed()]
+    if idle and config.target is not None and not has_pool(config):
+        raise ValueError(f"{flag(idle[0])} is about unlabelled images: give --unlabelled, too")
 
 
 def _asked_before(stored: Path, merged: dict[str, Any]) -> dict[str, Any]:

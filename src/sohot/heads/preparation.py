@@ -136,7 +136,7 @@ class PreparedRows(NamedTuple):
     target: Tensor
     labels: tuple[Tensor, Tensor]  # of the source rows (empty if none) and of the target rows
     preparations: dict[str, Preparation]  # the map from raw features, by domain
-    pool: Tensor | None  # unlabelled target rows
+    pool: Tensor | None = None  # unlabelled target rows
 
 
 _AT_ONCE = 64

@@ -77,14 +77,21 @@ def accuracies(task: tuple[str, int], data: Path, device: str) -> list[dict[str,
     ]
 
 
-def _tested(config: RunConfig, images: RunData, store: TrunkStore, pool: list[int]) -> dict[str, float]:
+def _tested(config: RunConfig, images: RunData, store: TrunkStore, pool: list[int]) -> dict[str, Any]:
+    """Return accuracies; and the share of pseudo-labels kept at step 121, and of the largest class at step 286."""
     assert images.test is not None
-    logits = train_and_test(replace(config, loggers=("none",)), images, store).logits
+    done = train_and_test(replace(config, loggers=("none",)), images, store)
+    logits, steps = done.logits, {int(record["step"]): record for record in done.result.history}
     assert logits is not None
     right = (logits.argmax(1) == torch.tensor(images.test.labels)).double()
     seen = torch.zeros(len(right), dtype=torch.bool)
     seen[pool] = True
-    return {"pool": 100 * right[seen].mean().item(), "fresh": 100 * right[~seen].mean().item()}
+    return {
+        "pool": 100 * right[seen].mean().item(),
+        "fresh": 100 * right[~seen].mean().item(),
+        "kept_121": steps.get(121, {}).get("mask_rate"),
+        "largest_286": steps.get(286, {}).get("pool_largest"),
+    }
 
 
 def table(rows: list[dict[str, str]]) -> Iterator[str]:

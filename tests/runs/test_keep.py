@@ -221,8 +221,8 @@ def test_unlabelled_images_count_where_labels_cannot_tell(config, monkeypatch):
     assert asked == ["head", "head", "s+t", "s+t"]
     assert (report["method"], report["steps"], report["settings"]["lr"]) == ("s+t", 3, 0.01)
     assert report["pool"]["kept"]
-    assert report["pool"]["sentence"] == report["selection"]["reason"]
-    assert "the unlabelled images count: of 6 held-out target images" in report["selection"]["reason"]
+    assert report["pool"]["sentence"].startswith("the unlabelled images count: of 6 held-out target images")
+    assert report["selection"]["reason"].endswith(report["pool"]["sentence"])
     assert sum(report["pool"]["prior"].values()) == pytest.approx(1)
     log = (config().out / "log.csv").read_text().splitlines()[0].split(",")
     assert {"mask_rate", "pool_confidence", "pool_largest", "pool_changed", "pool_rows", "pseudo_labels"} <= set(log)

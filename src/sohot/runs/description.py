@@ -236,7 +236,7 @@ def _pool(data: "RunData", trained: "TrainedModel", selection: Mapping[str, Any]
     if learned is not None and learned["collapse"] is not None:
         sentence = str(learned["collapse"])
     elif selection is not None:
-        sentence = str(selection["reason"])
+        sentence = str(selection["because"])
     elif learned is None:
         sentence = "the unlabelled images were labelled, and nothing was learned from them"
     else:

@@ -234,6 +234,7 @@ class Choice:
         return {
             "chosen": self.chosen,
             "reason": self.reason(),
+            "because": self._because("images"),
             "default": self.scores[self.default].name,
             "told_apart": self.is_told,
             "folds": len(self.best.folds),

@@ -15,14 +15,12 @@ from ..selection.calibration import fit_temperature
 from ..selection.choice import CandidateScore, Gain
 from ..selection.folds import Fold
 from ..selection.held_out import HeldOut, Logits
+from ..training.collapse import SWALLOWED
 from .fit import fit_stack
 from .problem import FeatureProblem
 from .result import StackedFit
 from .shots import score_fold
 
-_SWALLOWED = 0.5
-"""Largest share of the pool that one class may win over from the others. A class may well be as frequent as that, but
-then the classifier without the pool names most of its rows, too."""
 _STRANGE = 0.8
 """How sure the classifier without the pool must be of the pool's rows, relative to held-out target rows. It is 0.9 to
 1.1 times as sure of target rows, also of unknown classes, and 0.1 to 0.7 times as sure of noise and of images that show
@@ -56,7 +54,7 @@ def choose_pool(answers: Sequence[Logits], held_out: Sequence[HeldOut] = (), *, 
     """
     if answers and not np.isfinite(answers[0]).all():
         return _left_out("training with them diverged", unit)
-    if answers and (taken := _largest_win(*answers)) >= _SWALLOWED:
+    if answers and (taken := _largest_win(*answers)) >= SWALLOWED:
         return _left_out(f"with them one class takes {100 * taken:.0f} % of them from the others", unit)
     if not held_out:
         return PoolChoice(True, f"the unlabelled {unit} count; there is no held-out label to say whether they help")

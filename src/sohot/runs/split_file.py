@@ -7,6 +7,7 @@ from typing import Any
 from .._files import write_atomically
 from ..data.labelled import LabelledImages
 from ..data.names import enumerate_words
+from ..data.pools import POOL as POOL
 from ..data.protocols.split import (
     FORMAT,
     as_ascii,
@@ -21,8 +22,8 @@ from ..data.protocols.split import (
 SPLIT = "split.json"
 """The file in a run's folder."""
 
-SOURCE, TARGET, POOL, TEST = "source_train", "target_train", "target_pool", "target_test"
-"""Sides of a run; the pool holds target images without labels, and stores none."""
+SOURCE, TARGET, TEST = "source_train", "target_train", "target_test"
+"""Sides of a run, besides the `POOL`, whose images have no labels."""
 
 
 def describe_split(classes: tuple[str, ...], sides: Mapping[str, LabelledImages | None]) -> dict[str, Any]:

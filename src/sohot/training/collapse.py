@@ -7,7 +7,8 @@ from typing import Any
 from torch import Tensor
 
 SWALLOWED = 0.5
-"""Share of all images that one class may not win from the others, beyond those it had at the start."""
+"""Share of the pool that one class may not win from the others. A class may well be as frequent as that, but then the
+classifier from which training starts names most of its images, too."""
 
 SHRUNK = 0.1
 """Least spread of the features, as a share of that at the start."""

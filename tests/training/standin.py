@@ -34,7 +34,7 @@ class SmallStreams(nn.Module):
         del from_trunk
         features = [None if x is None else self.tail(x.flatten(1)) for x in (source, target)]
         logits = [None if x is None else head(x) for x, head in zip(features, self._heads(), strict=True)]
-        return Output(*features, *logits, torch.tensor(0.25))
+        return Output(*features, *logits, torch.full((), 0.25, device=self.head.weight.device))
 
     def _heads(self) -> tuple[nn.Linear, nn.Linear]:
         return self.source_head, self.head

@@ -151,8 +151,12 @@ def test_bank_rows_stand_for_all_rows():
 
 def test_a_large_bank_takes_turns():
     bank = Bank(MOST_ROWS + 100, 1, 2)
-    seen = torch.cat([bank.turn(step) for step in range(2)])
-    assert len(bank.turn(0)) == MOST_ROWS
+    turns = []
+    for step in range(2):
+        bank.turn_to(step)
+        turns.append(bank.turn())
+    seen = torch.cat(turns)
+    assert len(turns[0]) == MOST_ROWS
     assert len(seen.unique()) == len(bank)
 
 

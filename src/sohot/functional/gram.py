@@ -27,6 +27,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .dense import dense_gradient, dense_gram
 from .grouping import Bucket, group_by_class
 from .pairs import exact_type, pair_weights, powers
 from .row_weights import RowWeights, positive
@@ -80,6 +81,10 @@ def signed_gram(
     Autograd can trace every operation, so this also serves higher derivatives. A `scale` of 0 means the root of this
     batch's energy. `weights` weigh terms and classes, `row_weights` rows.
     """
+    if source.is_cuda and torch.cuda.is_current_stream_capturing():
+        return _dense(
+            source, source_labels, target, target_labels, weights, orders, unbiased, scale, with_gradient, row_weights
+        )
     num_classes = groups = weights.shape[1]
     compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
     exact = exact_type(source.device)
@@ -112,6 +117,30 @@ def signed_gram(
     else:
         source_gradient, target_gradient = source.new_empty(0), target.new_empty(0)
     return GramResult(distances.to(compute), energy.to(compute), source_gradient, target_gradient)
+
+
+def _dense(
+    source: Tensor,
+    source_labels: Tensor,
+    target: Tensor,
+    target_labels: Tensor,
+    weights: Tensor,
+    orders: list[int],
+    unbiased: bool,
+    scale: Tensor,
+    with_gradient: bool,
+    row_weights: RowWeights | None,
+) -> GramResult:
+    """Compute the result of `signed_gram` without looking at the labels, as a CUDA graph needs it."""
+    data = source, source_labels, target, target_labels
+    found = dense_gram(*data, weights.shape[1], orders, unbiased, row_weights)
+    compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
+    shrink = _shrinkage(scale, found.energy, orders)
+    gradients = source.new_empty(0), target.new_empty(0)
+    if with_gradient:
+        whole = dense_gradient(found, weights.to(shrink.dtype) * shrink, orders, unbiased)
+        gradients = whole[: len(source)].to(source.dtype), whole[len(source) :].to(target.dtype)
+    return GramResult((found.distances * shrink).to(compute), found.energy.to(compute), *gradients)
 
 
 def _class_by_class(

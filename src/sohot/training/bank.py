@@ -28,11 +28,13 @@ class Bank(nn.Module):
 
     features: Tensor
     probabilities: Tensor
+    first: Tensor  # of the rows that the current step aligns
 
     def __init__(self, rows: int, features: int, classes: int) -> None:
         super().__init__()
         self.register_buffer("features", torch.zeros(rows, features))
         self.register_buffer("probabilities", torch.zeros(rows, classes))
+        self.register_buffer("first", torch.zeros((), dtype=torch.int64), persistent=False)
 
     def __len__(self) -> int:
         return len(self.features)
@@ -51,12 +53,16 @@ class Bank(nn.Module):
         """Return the root mean squared distance of a feature from the mean of all."""
         return (self.features - self.features.mean(0)).square().sum(1).mean().sqrt()
 
-    def turn(self, step: int) -> Tensor:
-        """Return the rows that a step aligns: all, or the next ones in turn.
+    def turn_to(self, step: int) -> None:
+        """Choose the rows that a step aligns: all, or the next ones in turn."""
+        if len(self) > MOST_ROWS:
+            self.first.fill_(step * MOST_ROWS % len(self))
 
-        >>> Bank(rows=3, features=1, classes=2).turn(step=5)
+    def turn(self) -> Tensor:
+        """Return the rows that the current step aligns.
+
+        >>> Bank(rows=3, features=1, classes=2).turn()
         tensor([0, 1, 2])
         """
         count = min(len(self), MOST_ROWS)
-        first = step * count % len(self) if count < len(self) else 0
-        return (torch.arange(count, device=self.features.device) + first) % len(self)
+        return (torch.arange(count, device=self.features.device) + self.first) % len(self)

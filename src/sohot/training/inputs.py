@@ -87,6 +87,12 @@ class WholeSet:
         return self._rows
 
 
+class Rows(NamedTuple):
+    """Numbers of rows whose inputs are on the device already, so that only these travel."""
+
+    numbers: Tensor
+
+
 class Shown(NamedTuple):
     """What a step sees of a domain: the inputs of this rank's rows, and the labels of all rows of the batch."""
 
@@ -120,11 +126,18 @@ class Domain:
             )
         check_label_range(self.labels, num_classes, f"{name}_labels")
         self._last: tuple[Tensor, Shown] | None = None
+        self._labels_there = self.labels
 
     @property
     def on_gpu(self) -> bool:
         """Whether the inputs are already on a GPU, so that there is nothing to read."""
-        return isinstance(self.inputs, TensorInputs) and self.inputs.tensor.is_cuda
+        return type(self.inputs) is TensorInputs and self.inputs.tensor.is_cuda  # a subclass may read more
+
+    def labels_on(self, device: torch.device) -> Tensor:
+        """Return all labels on a device, moved there once."""
+        if self._labels_there.device != device:
+            self._labels_there = self.labels.to(device)
+        return self._labels_there
 
     def draw(self, rows: Any) -> Tensor | None:
         """Draw the random numbers that the inputs need for all rows of a batch; None if they have no `draw`."""
@@ -132,31 +145,54 @@ class Domain:
         drawn: Tensor | None = draw(len(rows)) if callable(draw) else None
         return drawn
 
-    def read(self, rows: Any, device: torch.device, ranks: Ranks, drawn: Tensor | None = None) -> "Shown | None":
+    def read(self, rows: Any, device: torch.device, ranks: Ranks, drawn: Tensor | None = None) -> "Shown | Rows | None":
         """Read this rank's rows of a batch, ready to be moved to a device; None if this step has no rows."""
         if self._last is not None and self._last[0] is rows:
             return self._last[1]
         index = torch.as_tensor(rows, dtype=torch.int64)
         if len(index) == 0:
             return None
+        if self.on_gpu and not ranks.several:
+            return Rows(index.pin_memory())
         more = () if drawn is None else (ranks.share(drawn),)
         inputs = self.inputs.batch(ranks.share(index), *more)
         if device.type == "cuda" and inputs.device.type == "cpu":
             inputs = inputs.pin_memory()  # only pinned memory is copied asynchronously
         return Shown(inputs, self.labels[index])
 
-    def bring(self, rows: Any, shown: "Shown | None", device: torch.device) -> "Shown | None":
-        """Move the result of `read` to a device without waiting for it to arrive."""
-        if shown is None:
+    def bring(
+        self, rows: Any, read: "Shown | Rows | None", device: torch.device, place: "Shown | None" = None
+    ) -> "Shown | None":
+        """Move the result of `read` to a device, and there to a given place, without waiting for it to arrive."""
+        if read is None:
             return None
         if self._last is not None and self._last[0] is rows:  # perhaps read ahead before the last was moved
             return self._last[1]
-        shown = Shown(
-            self.arrange(shown.inputs.to(device, non_blocking=True)), shown.labels.to(device, non_blocking=True)
-        )
+        if isinstance(read, Rows):
+            shown = self._gathered(read.numbers.to(device, non_blocking=True), place)
+        elif place is None:
+            inputs = self.arrange(read.inputs.to(device, non_blocking=True))
+            shown = Shown(inputs, read.labels.to(device, non_blocking=True))
+        else:
+            for to, tensor in zip(place, read, strict=True):
+                to.copy_(tensor, non_blocking=True)
+            shown = place
         if type(self.inputs) is TensorInputs and isinstance(rows, Tensor):  # a subclass may be random
             self._last = rows, shown  # the whole set: the same rows again in the next step
         return shown
+
+    def _gathered(self, numbers: Tensor, place: "Shown | None") -> Shown:
+        """Gather rows on the device."""
+        assert isinstance(self.inputs, TensorInputs)
+        whole, labels = self.inputs.tensor, self.labels_on(numbers.device)
+        if place is None:
+            return Shown(self.arrange(whole.index_select(0, numbers)), labels.index_select(0, numbers))
+        if whole.stride() == place.inputs.stride():
+            torch.index_select(_as_stored(whole), 0, numbers, out=_as_stored(place.inputs))
+        else:
+            place.inputs.copy_(whole.index_select(0, numbers))
+        torch.index_select(labels, 0, numbers, out=place.labels)
+        return place
 
     def arrange(self, inputs: Tensor) -> Tensor:
         """Put the channels of a pixel side by side, as a GPU's convolutions prefer."""
@@ -172,6 +208,12 @@ class Domain:
             "labels": hashlib.sha256(self.labels.numpy().tobytes()).hexdigest()[:16],
             "inputs": own() if callable(own) else None,
         }
+
+
+def _as_stored(inputs: Tensor) -> Tensor:
+    """View rows in the order in which memory holds their numbers, where `index_select` copies them fastest."""
+    channels_last = inputs.dim() == 4 and inputs.is_contiguous(memory_format=torch.channels_last)
+    return inputs.permute(0, 2, 3, 1) if channels_last else inputs
 
 
 def fingerprint_batches(batches: Batches, steps: int) -> str:
@@ -207,7 +249,7 @@ class ReadAhead(Generic[Batch]):
     """
 
     def __init__(self, read: Callable[[int], Batch], last: int, gpu: torch.device | None) -> None:
-        self._read, self._last = read, last
+        self._read, self._last, self._gpu = read, last, gpu
         self._pool = None
         if gpu is not None:  # pinned memory belongs to the current device, which each thread selects for itself
             self._pool = ThreadPoolExecutor(1, "sohot-ahead", initializer=torch.cuda.set_device, initargs=(gpu,))
@@ -222,8 +264,14 @@ class ReadAhead(Generic[Batch]):
         batch = waiting[1].result() if waiting is not None and waiting[0] == step else self._read(step)
         if step + 1 < self._last:
             self._before = random_state()
-            self._next = step + 1, self._pool.submit(self._read, step + 1)
+            stream = torch.cuda.current_stream(self._gpu) if torch.cuda.is_available() else None
+            self._next = step + 1, self._pool.submit(self._read_on, stream, step + 1)
         return batch
+
+    def _read_on(self, stream: torch.cuda.Stream | None, step: int) -> Batch:
+        """Read a batch in the thread, with GPU work on the stream of the caller."""
+        with torch.cuda.stream(stream):
+            return self._read(step)
 
     def random_state(self) -> dict[str, Any]:
         """Return the state of all generators as if nothing had been read ahead."""

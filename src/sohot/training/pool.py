@@ -7,6 +7,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
+from ..functional.grouping import class_counts
 from ..functional.unlabelled import align_shares, effective_rows, estimated_prior
 from ..methods.settings import FitSettings
 from .aligned_rows import full_precision
@@ -46,6 +47,7 @@ class PoolLearner(nn.Module):
     """
 
     prior: Tensor
+    ramp: Tensor
 
     def __init__(
         self,
@@ -69,6 +71,7 @@ class PoolLearner(nn.Module):
         self._start = {name: tensor.detach().clone() for name, tensor in _changing(model).items()}
         self.num_classes = as_streams(model).num_classes
         self.register_buffer("prior", torch.full((self.num_classes,), 1 / self.num_classes))
+        self.register_buffer("ramp", torch.zeros(()), persistent=False)
         self.pool_bank: Bank | None = None
         self.source_bank: Bank | None = None
         self.health: PoolHealth | None = None
@@ -80,7 +83,7 @@ class PoolLearner(nn.Module):
         if self._source is not None:
             domain = "source" if self.method.uses_target else "target"
             self.source_bank = self._filled(self._source, domain)
-        self.to(self._fabric.device)
+        self._place()
         self._refresh()
         labels = self._pseudo_labels()
         self.health = PoolHealth.of(labels.labels, self.num_classes, self.pool_bank.spread())
@@ -108,15 +111,15 @@ class PoolLearner(nn.Module):
 
     @torch.no_grad()
     def look(
-        self, step: int, weak: Shown, strong: Shown, source_rows: Tensor | None
+        self, weak: Shown, strong: Shown, source_rows: Tensor | None, *, refresh: bool
     ) -> tuple[PoolBatch | None, Losses]:
         """Let the teacher answer for the pool rows of a step; return what to learn from, and numbers for the log.
 
         Args:
-            step: Number of the step, from 0.
             weak: This rank's rows in the weak view, and the numbers of all rows of the batch.
             strong: The same rows in the strong view.
             source_rows: Numbers of the batch's source rows; None if it has none.
+            refresh: Whether to estimate the class shares anew.
         """
         if self.collapse is not None or self.pool_bank is None:
             return None, {}
@@ -125,16 +128,16 @@ class PoolLearner(nn.Module):
         features, probabilities = (self._ranks.gather(own, len(rows)) for own in (features, probabilities))
         before = self._pseudo_labels().labels[rows]
         self.pool_bank.put(rows, features, probabilities)
-        if step % REFRESH == 0:
+        if refresh:
             self._refresh()
         now = self._pseudo_labels()
         weights = torch.ones_like(now.kept) if self.method.scope == "marginal" else now.kept * now.confidence
-        pool_bank = _bank_rows(self.pool_bank, step, now.labels, weights, rows) if self.settings.bank else None
+        pool_bank = _bank_rows(self.pool_bank, now.labels, weights, rows) if self.settings.bank else None
         counts = effective_rows(weights, now.labels, self.num_classes)
         numbers = {
             "mask_rate": now.kept.mean(),
             "pool_confidence": now.confidence.mean(),
-            "pool_largest": now.labels.bincount(minlength=self.num_classes).max() / len(now.labels),
+            "pool_largest": class_counts(now.labels, self.num_classes).max() / len(now.labels),
             "pool_changed": (before != now.labels[rows]).float().mean(),
             "pool_rows": counts.mean(),
         }
@@ -144,30 +147,33 @@ class PoolLearner(nn.Module):
             kept=now.kept[rows],
             weights=weights[rows],
             prior=self.prior,
-            ramp=weights.new_tensor(self._ramp(step)),
+            ramp=self.ramp,
             pool_bank=pool_bank,
-            source_bank=self._source_bank_rows(step, source_rows),
+            source_bank=self._source_bank_rows(source_rows),
             source_rows=source_rows,
         )
         return batch, numbers
 
-    def _source_bank_rows(self, step: int, shown: Tensor | None) -> BankRows | None:
+    def _source_bank_rows(self, shown: Tensor | None) -> BankRows | None:
         if shown is None or self.source_bank is None or self._source is None or not self.settings.bank:
             return None
-        labels = self._source.labels.to(shown.device)
-        return _bank_rows(self.source_bank, step, labels, torch.ones_like(self.source_bank.features[:, 0]), shown)
+        equal = torch.ones_like(self.source_bank.features[:, 0])
+        return _bank_rows(self.source_bank, self._source.labels_on(shown.device), equal, shown)
 
     def remember_source(self, rows: Tensor | None, features: Tensor | None, logits: Tensor | None) -> None:
         """Store what the model now says about source rows."""
         if self.source_bank is not None and rows is not None and features is not None and logits is not None:
             self.source_bank.put(rows, features, full_precision(logits.detach()).softmax(1))
 
-    def follow(self, step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Update the averages after a step; now and then look for a collapse, and if there is one start over."""
+    def follow(self, model: nn.Module) -> None:
+        """Update the averages after a step."""
         for average in self._averages().values():
             average.follow(model)
+
+    def start_over_if_collapsed(self, step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> bool:
+        """Look for a collapse now and then; if there is one, go back to the start. Returns whether it did."""
         if self.collapse is not None or self.health is None or self.pool_bank is None or (step + 1) % REFRESH:
-            return
+            return False
         found: Collapse | None = self.health.check(self._pseudo_labels().labels, self.pool_bank.spread())
         if found is not None:
             self.collapse = f"{found.value} by step {step + 1}, so training went on from its start without them"
@@ -175,6 +181,7 @@ class PoolLearner(nn.Module):
             optimizer.state.clear()
             for average in self._averages().values():
                 average.become(model)
+        return found is not None
 
     def install(self, model: nn.Module) -> None:
         """Give the model the averaged weights that are tested: these are what the run keeps."""
@@ -184,9 +191,13 @@ class PoolLearner(nn.Module):
         """Return the running averages of the weights, by their name in a checkpoint."""
         return {"teacher": self._teacher} | ({} if self._tested is self._teacher else {"tested": self._tested})
 
-    def _ramp(self, step: int) -> float:
+    def turn_to(self, step: int) -> None:
+        """Set what depends on the number of the step, where `look` finds it."""
         rising = self.recipe.ramp_up * self.settings.steps
-        return 1.0 if rising == 0 else min(1.0, step / rising)
+        self.ramp.fill_(1.0 if rising == 0 else min(1.0, step / rising))
+        for bank in (self.pool_bank, self.source_bank):
+            if bank is not None:
+                bank.turn_to(step)
 
     def _refresh(self) -> None:
         """Estimate the class shares of the pool from the teacher's answers."""
@@ -209,6 +220,11 @@ class PoolLearner(nn.Module):
             least = least * self.source_bank.confidence()
         return PseudoLabels(labels, confidence, (confidence >= least).to(answers.dtype))
 
+    def _place(self) -> None:
+        assert self.pool_bank is not None
+        self.to(self._fabric.device)
+        self.ramp = self.ramp.to(self.pool_bank.features.dtype)
+
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Return what a checkpoint stores, by file and name."""
         averages = {name: average.model.state_dict() for name, average in self._averages().items()}
@@ -225,7 +241,8 @@ class PoolLearner(nn.Module):
             if (features := stored.get(f"{name}.features")) is not None:
                 size = len(features), features.shape[1], self.num_classes
                 setattr(self, name, Bank(*size).to(device, features.dtype))
-        self.to(device).load_state_dict(dict(stored))
+        self._place()
+        self.load_state_dict(dict(stored))
         for name, average in self._averages().items():
             average.model.load_state_dict(dict(tensors[name]))
         self.collapse = plain["collapse"]
@@ -242,9 +259,9 @@ def _changing(model: nn.Module) -> dict[str, Tensor]:
     return {**trained, **dict(model.named_buffers())}
 
 
-def _bank_rows(bank: Bank, step: int, labels: Tensor, weights: Tensor, shown: Tensor) -> BankRows:
+def _bank_rows(bank: Bank, labels: Tensor, weights: Tensor, shown: Tensor) -> BankRows:
     """Choose the rows of a bank that a step aligns, without those that its batch shows."""
-    turn = bank.turn(step)
+    turn = bank.turn()
     others = weights.index_fill(0, shown, 0.0)[turn]
     own = weights[shown].sum()
     factor = torch.where(own > 0, 1 + others.sum() / own.clamp(min=1e-12), 1.0)

@@ -5,7 +5,8 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from lightning_fabric import Fabric
@@ -13,12 +14,13 @@ from torch import Tensor, nn
 
 from ..losses.starting_point import StartingPoint
 from ..methods.settings import FitSettings
+from .capture import StepBatch, StepNumbers, step_graphs
 from .checkpoint import Checkpoint, Tensors
 from .errors import CheckpointError, Diverged
-from .inputs import Batches, Domain, ReadAhead, Shown
+from .inputs import Batches, Domain, ReadAhead, Rows, Shown
 from .objective import Losses, Objective
 from .optimizer import build_optimizer, drop_gradients_of_tail, flatten_optimizer, restore_optimizer, set_learning_rate
-from .pool import PoolLearner
+from .pool import REFRESH, PoolLearner
 from .pool_rows import PoolInputs
 from .randomness import restore_random_state, seed_all, step_seed
 from .ranks import Ranks
@@ -26,10 +28,17 @@ from .step import TrainingStep
 from .streams import as_streams, tail_of
 
 Record = dict[str, float]
-Read = list[tuple[Any, Shown | None]]
+Read = list[tuple[Any, Shown | Rows | None]]
 
 READ_EVERY = 20
 """Steps between reads of a GPU's numbers: reading after each step would stall the GPU."""
+
+
+class _Stage(NamedTuple):
+    """What a step does besides the usual."""
+
+    head_alone: bool  # only the classifier trains
+    refresh: bool  # class shares of the pool are estimated anew
 
 
 class Trainer:
@@ -64,7 +73,8 @@ class Trainer:
         num_classes = as_streams(model).num_classes
         self.objective = Objective(settings.resolved_method(), num_classes, settings, start, with_pool=pool is not None)
         forward = TrainingStep(model, self.objective, settings, self.ranks).to(fabric.device)
-        self.optimizer = build_optimizer(model, self.objective, settings)
+        self._graphs = step_graphs(fabric, self.ranks, settings)
+        self.optimizer = build_optimizer(model, self.objective, settings, for_graphs=self._graphs is not None)
         self._forward, self._wrapped_optimizer = fabric.setup(forward, self.optimizer)
         self.pool = None if pool is None else PoolLearner(model, pool, source, settings, fabric, self.ranks)
         if self.pool is not None:
@@ -76,22 +86,45 @@ class Trainer:
         self.read_every = READ_EVERY if on_gpu else 1
         ahead = on_gpu and any(domain is not None and not domain.on_gpu for domain in self.domains)
         self._ahead: ReadAhead[Read] = ReadAhead(self._read, settings.steps, fabric.device if ahead else None)
-        self._waiting: list[tuple[Record, list[str], Tensor]] = []
+        self._waiting: list[tuple[Record, tuple[str, ...], Tensor]] = []
+        self._step = 0
         self._since = time.perf_counter()
 
     def step(self, step: int) -> None:
         """Do one step; `records` returns its numbers."""
         if not self._waiting:
             self._since = time.perf_counter()
+        self._step = step
         if self.ranks.several and self.fabric.device.type == "cuda":
             torch.cuda.manual_seed(step_seed(self.settings.seed, self.ranks.own, step))
         if not (self._forward.training and self.model.training):  # a walk through all layers
             self._forward.train()
-        set_learning_rate(self.optimizer, step, self.settings)
-        batch, seen = self._batch(step)
-        losses = self._losses(batch)
+        rate = set_learning_rate(self.optimizer, step, self.settings)
+        if self.pool is not None:
+            self.pool.turn_to(step)
+        read = self._ahead.batch(step)
+        stage = _Stage(step < self.settings.steps_of_head(), step % REFRESH == 0 and self.pool is not None)
+        if self._graphs is None:
+            numbers = self._update(stage, self._batch(read, None))
+        else:
+            kind = stage, self.pool is None or self.pool.collapse, *(_shape(one) for _, one in read)
+            batch = self._batch(read, self._graphs.place(kind))
+            numbers = self._graphs.run(kind, batch, partial(self._update, stage))
+        started_over = self.pool is not None and self.pool.start_over_if_collapsed(step, self.model, self.optimizer)
+        if started_over and self._graphs is not None:
+            self._graphs.forget()
+        self._waiting.append(({"step": step + 1, "lr": rate}, *numbers))
+
+    def _update(self, stage: "_Stage", batch: StepBatch) -> StepNumbers:
+        """Move the weights by one step. What differs from step to step is in tensors, so that a graph can run it."""
+        arguments: list[Any] = [*(batch.source or (None, None)), *(batch.target or (None, None))]
+        seen: Losses = {}
+        if self.pool is not None and batch.weak is not None and batch.strong is not None:
+            pool, seen = self.pool.look(batch.weak, batch.strong, batch.source_rows, refresh=stage.refresh)
+            arguments.append(pool)
+        losses = self._losses(arguments)
         if self.read_every == 1:
-            self._require_convergence(step, float(losses["loss"].detach()))
+            self._require_convergence(self._step, float(losses["loss"].detach()))
         self.fabric.backward(losses["loss"])
         numbers = {name: value.detach().float() for name, value in (losses | seen).items()}
         if self.settings.clip_norm is not None:
@@ -100,14 +133,13 @@ class Trainer:
             )
             if norm is not None:
                 numbers["gradient_norm"] = norm.detach().float()
-        if step < self.settings.steps_of_head():
+        if stage.head_alone:
             drop_gradients_of_tail(self.optimizer)
         self._wrapped_optimizer.step()
         self._wrapped_optimizer.zero_grad()
         if self.pool is not None:
-            self.pool.follow(step, self.model, self.optimizer)
-        known = {"step": step + 1, "lr": self.optimizer.param_groups[0]["lr"]}
-        self._waiting.append((known, list(numbers), torch.stack(list(numbers.values()))))
+            self.pool.follow(self.model)
+        return StepNumbers(tuple(numbers), torch.stack(list(numbers.values())))
 
     def records(self) -> list[Record]:
         """Read the numbers of the steps since the last call: their losses and accuracies, learning rate and time."""
@@ -136,20 +168,17 @@ class Trainer:
             for (domain, rows), numbers in zip(shown, drawn, strict=True)
         ]
 
-    def _batch(self, step: int) -> tuple[list[Any], Losses]:
-        """Return the arguments of a step's forward pass, and what the teacher reports of the pool."""
-        read = self._ahead.batch(step)
-        shown = [
-            None if domain is None else domain.bring(rows, of_domain, self.fabric.device)
-            for domain, (rows, of_domain) in zip(self.domains, read, strict=True)
-        ]
-        source, target, weak, strong = shown
-        batch: list[Any] = [*(source or (None, None)), *(target or (None, None))]
-        if self.pool is None or weak is None or strong is None:
-            return batch, {}
-        source_rows = None if source is None else torch.as_tensor(read[0][0]).to(self.fabric.device)
-        pool, numbers = self.pool.look(step, weak, strong, source_rows)
-        return [*batch, pool], numbers
+    def _batch(self, read: Read, place: StepBatch | None) -> StepBatch:
+        """Move what was read to the device, and there to a given place."""
+        device, places = self.fabric.device, (None,) * 4 if place is None else place[:4]
+        source, target, weak, strong = (
+            None if domain is None else domain.bring(rows, of_domain, device, to)
+            for domain, (rows, of_domain), to in zip(self.domains, read, places, strict=True)
+        )
+        source_rows = None
+        if self.pool is not None and source is not None:
+            source_rows = torch.as_tensor(read[0][0]).to(device, non_blocking=True)
+        return StepBatch(source, target, weak, strong, source_rows)
 
     def _losses(self, batch: list[Any]) -> Losses:
         try:
@@ -249,6 +278,11 @@ def restore_model(model: nn.Module, checkpoint: Checkpoint) -> None:
 
 def _misfit(checkpoint: Checkpoint, error: Exception) -> CheckpointError:
     return CheckpointError(f"{checkpoint.folder} does not fit this run: {' '.join(str(error).split())}")
+
+
+def _shape(read: Shown | Rows | None) -> tuple[Any, ...]:
+    """Describe the tensors of a batch: a graph takes only the same ones."""
+    return () if read is None else tuple((tensor.shape, tensor.dtype) for tensor in read)
 
 
 @contextmanager

@@ -1,0 +1,175 @@
+"""Steps as graphs: what a recording must not change. A stand-in for CUDA graphs runs the recorded Python code again."""
+
+import pytest
+import torch
+
+import sohot.training.trainer as trainer_module
+from sohot.training import TensorInputs
+from sohot.training.capture import MOST_KINDS, StepBatch, StepGraphs, StepNumbers
+from sohot.training.collapse import Collapse, PoolHealth
+from sohot.training.inputs import Domain, Shown
+from sohot.training.pool_rows import PoolInputs
+from sohot.training.ranks import Ranks
+
+from .test_resume import Stop, stop_at
+
+
+class Rerun:
+    """Runs the code of the recorded step again, on the recorded tensors: as blind to new arguments as a graph."""
+
+    runs = 0
+
+    def prepare(self, step, batch):
+        return step(batch)
+
+    def record(self, step, batch):
+        self._again = lambda: step(batch)
+        return StepNumbers(("loss",), torch.zeros(1))
+
+    def replay(self):
+        Rerun.runs += 1
+        self.numbers = self._again()
+
+
+class Told(StepGraphs):
+    """Gives the numbers of a rerun, which a real graph writes to their place."""
+
+    def run(self, kind, batch, step):
+        told = super().run(kind, batch, step)
+        recorded = self._kinds.get(kind)
+        return told if recorded is None or not hasattr(recorded.graph, "numbers") else recorded.graph.numbers
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """Record steps on the CPU."""
+    Rerun.runs = 0
+    monkeypatch.setattr(trainer_module, "step_graphs", lambda *_: Told(Rerun))
+    build = trainer_module.build_optimizer
+    # `fused` is for GPUs here, but the learning rates are tensors, as in graphs.
+    monkeypatch.setattr(trainer_module, "build_optimizer", lambda *args, **_: _with_tensors(build(*args)))
+    return Rerun
+
+
+def _with_tensors(optimizer):
+    for group in optimizer.param_groups:
+        group["lr"] = torch.tensor(group["lr"], dtype=torch.float64)
+    return optimizer
+
+
+@pytest.fixture
+def pool(standin):
+    rows = standin.problem((24, 40))[2]
+    return PoolInputs(TensorInputs(rows), TensorInputs(rows + 0.1))
+
+
+CASES = [
+    {"method": "so+zeta"},
+    {"method": "lp-ft"},
+    {"method": "so+to", "clip_norm": 1.0, "schedule": "cosine", "warmup": 0.2},
+    {"method": "s"},
+    {"method": "t", "optimizer": "adamw"},
+]
+
+
+@pytest.mark.parametrize("options", CASES)
+@pytest.mark.parametrize("whole", [False, True])
+def test_recorded_steps_are_the_same_steps(train, standin, same_weights, request, options, whole):
+    options = {**options, **({} if whole else {"batches": standin.RandomRows(24, 9)})}
+    plain = train(**options)
+    graphs = request.getfixturevalue("recorded")
+    result = train(**options)
+    assert same_weights(plain.model, result.model)
+    assert [row["loss"] for row in result.history] == [row["loss"] for row in plain.history]
+    assert [row["lr"] for row in result.history] == [row["lr"] for row in plain.history]
+    assert graphs.runs == (10 if options["method"] == "lp-ft" else 11)  # the first step of a kind runs as it is
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "s+t", "ramp_up": 0.5},
+        {"method": "so+zeta", "bank": True},
+        {"method": "s+t", "pool_loss": "im"},
+    ],
+)
+def test_a_pool_is_recorded_too(train, standin, same_weights, pool, request, options):
+    options = {**options, "pool": pool, "pool_rows": 12, "steps": 34, "batches": standin.RandomRows(24, 9)}
+    plain = train(**options)
+    graphs = request.getfixturevalue("recorded")
+    result = train(**options)
+    assert same_weights(plain.model, result.model)
+    assert result.history[-1].keys() == plain.history[-1].keys()
+    assert result.pool == plain.pool
+    assert graphs.runs == 32  # those that estimate class shares are of their own kind
+
+
+def test_a_collapse_starts_a_new_recording(train, standin, same_weights, pool, request, monkeypatch):
+    monkeypatch.setattr(PoolHealth, "check", lambda *_: Collapse.SWALLOWED)
+    options = {"method": "s+t", "pool": pool, "pool_rows": 12, "steps": 25, "batches": standin.RandomRows(24, 9)}
+    plain = train(**options)
+    request.getfixturevalue("recorded")
+    result = train(**options)
+    assert "swallowed" in result.pool["collapse"]
+    assert same_weights(plain.model, result.model)
+
+
+def test_a_resumed_run_records_again(train, standin, same_weights, request, tmp_path):
+    options = {"method": "so+zeta", "steps": 14, "checkpoint_every": 4, "batches": standin.RandomRows(24, 9)}
+    plain = train(run_dir=tmp_path / "plain", **options)
+    with pytest.raises(Stop):  # begun without graphs, continued with them
+        train(run_dir=tmp_path / "cut", on_step=stop_at(6), **options)
+    request.getfixturevalue("recorded")
+    rest = train(run_dir=tmp_path / "cut", resume=True, **options)
+    assert rest.resumed_from == 4
+    assert same_weights(plain.model, rest.model)
+
+
+def batch_of(rows):
+    return StepBatch(Shown(torch.ones(rows, 2), torch.zeros(rows, dtype=torch.int64)), None, None, None, None)
+
+
+def test_ever_new_shapes_run_as_they_are():
+    graphs, seen = StepGraphs(Rerun), []
+
+    def step(batch):
+        seen.append(len(batch.source.inputs))
+        return StepNumbers(("loss",), torch.zeros(1))
+
+    def run():
+        for rows in range(MOST_KINDS + 3):
+            graphs.run(rows, batch_of(rows + 1), step)
+
+    with pytest.warns(UserWarning, match="ever new shapes, so the steps are launched kernel by kernel"):
+        run()
+    assert seen == list(range(1, MOST_KINDS + 4))
+
+
+def test_a_step_that_cannot_be_recorded_runs_as_it_is():
+    class Unable(Rerun):
+        def record(self, *_):
+            raise RuntimeError("operation not permitted when stream is capturing\nmore")
+
+    graphs, done = StepGraphs(Unable), []
+
+    def step(batch):
+        done.append(batch)
+        return StepNumbers(("loss",), torch.zeros(1))
+
+    def run():
+        for _ in range(4):
+            graphs.run("kind", batch_of(2), step)
+
+    with pytest.warns(UserWarning, match=r"cannot be recorded \(operation not permitted when stream is capturing\)"):
+        run()
+    assert len(done) == 4
+
+
+def test_a_batch_is_brought_to_its_place():
+    domain = Domain("source", TensorInputs(torch.randn(5, 3)), torch.arange(5) % 2, 2)
+    place = Shown(torch.empty(2, 3), torch.empty(2, dtype=torch.int64))
+    rows = [3, 1]
+    shown = domain.bring(rows, domain.read(rows, torch.device("cpu"), Ranks()), torch.device("cpu"), place)
+    assert shown is place
+    assert shown.inputs.equal(domain.inputs.tensor[[3, 1]])
+    assert shown.labels.tolist() == [1, 1]

@@ -33,6 +33,7 @@ from trunk_cache import make_images
 
 from sohot.data import AugmentedImages, LabelledImages
 from sohot.training import Inputs
+from sohot.training.trainer import Trainer
 
 CUDA = torch.device("cuda", 0)
 
@@ -79,12 +80,17 @@ def busy_share(inputs: list[Inputs], case: Case) -> tuple[float, float]:
         began = time.perf_counter()
         block(trainer, 3, 2 * BLOCK)
         took = 1000 * (time.perf_counter() - began) / (2 * BLOCK)
-        with profile(activities=[ProfilerActivity.CUDA]) as recorded:
-            began = time.perf_counter()
-            block(trainer, 3 + 2 * BLOCK)
-            span = 1e6 * (time.perf_counter() - began)
+        return took, profiled(trainer, 3 + 2 * BLOCK, BLOCK)
+
+
+def profiled(trainer: Trainer, first: int, steps: int) -> float:
+    """Return the share of the time in which a kernel or a copy runs on the GPU, over some steps."""
+    with profile(activities=[ProfilerActivity.CUDA]) as recorded:
+        began = time.perf_counter()
+        block(trainer, first, steps)
+        span = 1e6 * (time.perf_counter() - began)
     work = [one for one in recorded.events() if one.device_type == DeviceType.CUDA and not one.is_user_annotation]
-    return took, covered((one.time_range.start, one.time_range.end) for one in work) / span
+    return covered((one.time_range.start, one.time_range.end) for one in work) / span
 
 
 def augmented_inputs(images: LabelledImages, way: dict[str, Any], workers: int) -> list[Inputs]:

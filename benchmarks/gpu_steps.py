@@ -12,9 +12,9 @@ from torch import Tensor
 from sohot.methods import FitSettings
 from sohot.networks import Backbone, TwoStreams, create_backbone
 from sohot.training import Inputs, TensorInputs
+from sohot.training.fabric import make_fabric
 from sohot.training.inputs import Domain, WholeSet
 from sohot.training.randomness import reproducible
-from sohot.training.ranks import make_fabric
 from sohot.training.trainer import Trainer, compiled
 
 CLASSES, SOURCE, TARGET, SIDE = 31, 5, 3, 224
@@ -32,11 +32,16 @@ class Case:
     channels_last: bool = True
     compile: bool = False
     cache: bool = False
+    capture: bool = True
+
+    @property
+    def layout(self) -> torch.memory_format:
+        return torch.channels_last if self.channels_last else torch.contiguous_format
 
     def __str__(self) -> str:
         parts = ["all layers" if self.trains == "all" else "layer4 + classifier", self.precision.replace("-true", "")]
         parts += ["channels-last"] * self.channels_last + ["compiled"] * self.compile
-        return ", ".join([*parts, "cached trunk"] if self.cache else parts)
+        return ", ".join([*parts, *["cached trunk"] * self.cache, *["not captured"] * (not self.capture)])
 
 
 class PlainLayout(Domain):
@@ -56,6 +61,7 @@ def trainer_of(case: Case, method: str, source: Inputs, target: Inputs, steps: i
             device="cuda",
             precision=case.precision,
             compile=case.compile,
+            capture=case.capture,
             from_trunk=case.cache,
             schedule="constant",
             lr=1e-6,
@@ -83,8 +89,7 @@ def network() -> Backbone:
 def make_model(case: Case) -> TwoStreams:
     """Build the streams for a case on the GPU."""
     model = TwoStreams(deepcopy(network()), CLASSES, trains=case.trains, batch_norm="fixed")
-    layout = torch.channels_last if case.channels_last else torch.contiguous_format
-    return model.to("cuda", memory_format=layout)
+    return model.to("cuda", memory_format=case.layout)
 
 
 def resident_inputs(case: Case) -> list[Inputs]:
@@ -92,7 +97,7 @@ def resident_inputs(case: Case) -> list[Inputs]:
     images = [torch.randn(CLASSES * each, 3, SIDE, SIDE, device="cuda") for each in (SOURCE, TARGET)]
     if case.cache:
         with torch.no_grad():
-            images = [make_model(case).trunk("target")(one) for one in images]
+            images = [make_model(case).trunk("target")(one).contiguous(memory_format=case.layout) for one in images]
     return [TensorInputs(one) for one in images]
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from gpu_pipeline import pipeline_table
+from gpu_pipeline import pipeline_table, profiled
 from gpu_steps import (
     ALIGNED,
     BLOCK,
@@ -39,14 +39,17 @@ from timing import table
 
 from sohot.training.trainer import Trainer
 
-BAR = 3.0  # per cent that alignment may add
+BAR, CACHED_BAR = 3.0, 5.0  # per cent that alignment may add
 CASES = (
-    Case("all", "bf16-mixed"),
-    Case("paper", "bf16-mixed"),
     Case("paper", "bf16-mixed", cache=True),
+    Case("paper", "bf16-mixed", cache=True, capture=False),
+    Case("paper", "32-true", cache=True),
+    Case("paper", "32-true", cache=True, capture=False),
+    Case("all", "bf16-mixed"),
+    Case("all", "bf16-mixed", capture=False),
+    Case("paper", "bf16-mixed"),
     Case("all", "32-true"),
     Case("paper", "32-true"),
-    Case("paper", "32-true", cache=True),
     Case("all", "bf16-mixed", channels_last=False),
     Case("all", "16-mixed"),
     Case("paper", "bf16-mixed", compile=True, cache=True),
@@ -62,6 +65,7 @@ class Measured:
     aligned: float
     gib: float
     waits: tuple[int, ...] = ()  # how often a step makes the host wait, without and with alignment
+    busy: float = 0.0  # share of the time in which the GPU works, with alignment
     rounds: list[float] = field(default_factory=list)  # per cent added, round by round
 
     @property
@@ -99,9 +103,10 @@ def measure(case: Case, rounds: int) -> Measured:
             for method, trainer in order:
                 block(trainer, 4 + turn * (BLOCK + 1), 1)  # starts from the state in which the other left the GPU
                 times[method].append(block(trainer, 5 + turn * (BLOCK + 1)))
+        busy = profiled(trainers[ALIGNED], 5 + rounds * (BLOCK + 1), 4 * BLOCK)
     memory = torch.cuda.max_memory_allocated() / 2**30
     added = [100 * (b / a - 1) for a, b in zip(times[PLAIN], times[ALIGNED], strict=True)]
-    return Measured(median(times[PLAIN]), median(times[ALIGNED]), memory, waits, added)
+    return Measured(median(times[PLAIN]), median(times[ALIGNED]), memory, waits, busy, added)
 
 
 def measure_apart(case: Case, rounds: int, seconds: float) -> Measured:
@@ -142,7 +147,8 @@ def _heading() -> str:
     return (
         f"{ROWS} images of 224 x 224 ({CLASSES} classes, {SOURCE} source and {TARGET} target images each), SGD with "
         f"momentum, deterministic kernels as in `sohot fit`. Without alignment: `{PLAIN}`; with: `{ALIGNED}`. "
-        f"Goal: the alignment adds at most {BAR:g} %."
+        f"Goal: the alignment adds at most {BAR:g} %, or {CACHED_BAR:g} % with a cached trunk. GPU busy: share of the "
+        "time in which a kernel or a copy runs, by torch's profiler, with alignment."
     )
 
 
@@ -150,7 +156,7 @@ def _step_table(results: dict[Case, Measured]) -> list[str]:
     rows = []
     for case, one in results.items():
         spread = f"{min(one.rounds):+.1f} … {max(one.rounds):+.1f}"
-        verdict = "met" if one.added <= BAR else "missed"
+        verdict = "met" if one.added <= (CACHED_BAR if case.cache else BAR) else "missed"
         rows.append(
             [
                 str(case),
@@ -161,15 +167,27 @@ def _step_table(results: dict[Case, Measured]) -> list[str]:
                 verdict,
                 f"{one.aligned - one.plain:.2f}",
                 " / ".join(map(str, one.waits)),
+                f"{100 * one.busy:.0f} %",
                 f"{one.gib:.1f}",
             ]
         )
-    head = ["case", "without, ms", "with, ms", "images/s", "added (rounds)", "goal", "added, ms", "host waits", "GiB"]
+    head = [
+        "case",
+        "without, ms",
+        "with, ms",
+        "images/s",
+        "added (rounds)",
+        "goal",
+        "added, ms",
+        "host waits",
+        "GPU busy",
+        "GiB",
+    ]
     return table(head, rows)
 
 
 def _pipeline(images: Path | None, results: dict[Case, Measured]) -> list[str]:
-    case = CASES[0]
+    case = Case("all", "bf16-mixed")
     return pipeline_table(images, case) if case in results else []
 
 

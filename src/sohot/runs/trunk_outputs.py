@@ -86,7 +86,11 @@ def trunk_outputs(
         outputs = cache_trunk(
             trunk, batches, len(images), file=file, device=device, key=key, progress=told, views=count
         )
-    return TensorInputs(outputs.to(device) if place == "device" else outputs)
+    if place == "device":
+        # Rows are gathered as they will be used: with the channels of a pixel side by side.
+        layout = torch.channels_last if outputs.dim() == 4 and device.type == "cuda" else torch.preserve_format
+        outputs = outputs.to(device, memory_format=layout)
+    return TensorInputs(outputs)
 
 
 def cache_folder(config: RunConfig) -> Path:

@@ -83,6 +83,8 @@ class CudaGraph:
         free, _ = torch.cuda.mem_get_info(self._device)
         if free < torch.cuda.memory_reserved(self._device):  # a graph has memory of its own: make room
             torch.cuda.empty_cache()
+        random = torch.cuda.default_generators[self._device.index or 0]
+        before = random.clone_state()
         aside.wait_stream(here)
         with torch.cuda.stream(aside):
             # Other threads read ahead meanwhile, so only this one has to keep to what a graph can hold.
@@ -92,6 +94,7 @@ class CudaGraph:
             except BaseException:
                 with suppress(RuntimeError):  # the recording is lost anyway
                     self._graph.capture_end()
+                random.graphsafe_set_state(before)  # torch leaves it as if the recording went on
                 raise
             self._graph.capture_end()
         here.wait_stream(aside)

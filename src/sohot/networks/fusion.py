@@ -60,7 +60,7 @@ def _convolves(network: nn.Module) -> bool:
 class FusedConvolution(nn.Module):
     """A convolution with the activation that follows it."""
 
-    def __init__(self, layer: "_Layer", activation: "_Activation") -> None:
+    def __init__(self, layer: "Layer", activation: "_Activation") -> None:
         super().__init__()
         self.geometry = [*layer.padding], [*layer.stride], [*layer.dilation], layer.groups
         weight = layer.weight.detach().contiguous(memory_format=torch.channels_last)
@@ -90,7 +90,7 @@ _ACTIVATIONS: dict[type, _Activation] = {
 }
 
 
-class _Layer(NamedTuple):
+class Layer(NamedTuple):
     """A convolution: `nn.Conv2d` or a call of `F.conv2d`."""
 
     weight: Tensor
@@ -100,7 +100,7 @@ class _Layer(NamedTuple):
     dilation: tuple[int, int]
     groups: int
 
-    def padded(self, left: int, right: int, top: int, bottom: int) -> "_Layer | None":
+    def padded(self, left: int, right: int, top: int, bottom: int) -> "Layer | None":
         """Pad its input with zeros. Where one side gets more, the kernel grows by zeros on the other one."""
         more_right, more_bottom = right - left, bottom - top
         if more_right < 0 or more_bottom < 0 or (self.dilation != (1, 1) and more_right + more_bottom):
@@ -108,7 +108,7 @@ class _Layer(NamedTuple):
         weight = F.pad(self.weight, (more_right, 0, more_bottom, 0))
         return self._replace(weight=weight, padding=(self.padding[0] + bottom, self.padding[1] + right))
 
-    def normalised(self, norm: nn.BatchNorm2d) -> "_Layer":
+    def normalised(self, norm: nn.BatchNorm2d) -> "Layer":
         """Fold batch normalisation with fixed statistics."""
         fixed = norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias
         weight, bias = fuse_conv_bn_weights(self.weight, self.bias, *fixed)  # type: ignore[arg-type]
@@ -126,11 +126,11 @@ def _fuse(module: nn.Module) -> nn.Module:
             _fuse(part)
         return module
     # The module itself stays, because what contains it may use more of it than its forward pass.
-    module.forward = _Rewriting(fx.GraphModule(module, graph)).done().forward
+    module.forward = Rewriting(fx.GraphModule(module, graph)).done().forward
     return module
 
 
-class _Rewriting:
+class Rewriting:
     """Replaces convolutions in a graph, each with the layers before and after that only it uses."""
 
     def __init__(self, graph: fx.GraphModule) -> None:
@@ -145,7 +145,7 @@ class _Rewriting:
         self.graph.recompile()
         return self.graph
 
-    def _replace(self, node: fx.Node, layer: _Layer, name: str) -> None:
+    def _replace(self, node: fx.Node, layer: Layer, name: str) -> None:
         given, chain, activation = node.all_input_nodes[0], [node], _Activation()
         padding = self._module(given)
         if isinstance(padding, nn.ConstantPad2d) and padding.value == 0 and len(given.users) == 1:
@@ -161,7 +161,11 @@ class _Rewriting:
         if after is not None and type(module) in _ACTIVATIONS:
             activation = _ACTIVATIONS[type(module)]
             chain.append(after)
-        self.graph.add_submodule(name, FusedConvolution(layer, activation))
+        self._put(chain, given, FusedConvolution(layer, activation), name)
+
+    def _put(self, chain: list[fx.Node], given: fx.Node, module: nn.Module, name: str) -> None:
+        """Put a module in the place of a chain of nodes."""
+        self.graph.add_submodule(name, module)
         with self.graph.graph.inserting_after(chain[-1]):
             fused = self.graph.graph.call_module(name, (given,))
         chain[-1].replace_all_uses_with(fused)
@@ -176,20 +180,20 @@ class _Rewriting:
     def _module(self, node: fx.Node | None) -> nn.Module | None:
         return self.modules.get(str(node.target)) if node is not None and node.op == "call_module" else None
 
-    def _layer(self, node: fx.Node) -> _Layer | None:
+    def _layer(self, node: fx.Node) -> Layer | None:
         """Return the convolution that a node stands for; None if it is none that can be fused."""
         module = self._module(node)
         if type(module) is nn.Conv2d and module.padding_mode == "zeros" and not isinstance(module.padding, str):
-            found = {name: getattr(module, name) for name in _Layer._fields}
+            found = {name: getattr(module, name) for name in Layer._fields}
         elif node.op == "call_function" and node.target is F.conv2d:
             given = {**dict(zip(_CONVOLUTION, node.args, strict=False)), **node.kwargs}
-            found = {name: self._value(given.get(name)) for name in _Layer._fields}
+            found = {name: self._value(given.get(name)) for name in Layer._fields}
         else:
             return None
-        if not isinstance(found["weight"], Tensor) or any(found[name] is None for name in _Layer._fields[2:]):
+        if not isinstance(found["weight"], Tensor) or any(found[name] is None for name in Layer._fields[2:]):
             return None
         pairs = {name: tuple(found[name]) for name in ("stride", "padding", "dilation")}
-        return _Layer(found["weight"], found["bias"], **pairs, groups=found["groups"])
+        return Layer(found["weight"], found["bias"], **pairs, groups=found["groups"])
 
     def _value(self, given: object) -> object:
         if not isinstance(given, fx.Node):

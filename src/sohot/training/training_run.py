@@ -12,10 +12,10 @@ from typing import Any
 from torch import nn
 
 from ..methods.settings import FitSettings
+from ..networks.trained_layers import trained_layers
 from .batch_norm import batch_norm_over_ranks
 from .checkpoint import Checkpoint, load_checkpoint
 from .fabric import make_fabric
-from .fixed_norms import norms_in_convolutions
 from .inputs import Batches, Domain, Inputs, WholeSet, fingerprint_batches
 from .loop import Loop, run_loggers
 from .objective import Objective
@@ -121,7 +121,7 @@ def fit(
             checkpoint = _open(folder, ranks)
         stack.enter_context(reproducible(settings.seed, fabric.device.type))
         stack.enter_context(batch_norm_over_ranks(model, ranks, fabric.device))
-        stack.enter_context(norms_in_convolutions(model, fabric.device))
+        stack.enter_context(trained_layers(model, fabric.device))
         stack.enter_context(compiled(model, settings.compile, fabric.device))
         trainer = Trainer(fabric, model, source_domain, target_domain, batches, settings, pool)
         stack.callback(trainer.close)

@@ -1,0 +1,227 @@
+"""Convolution, batch normalisation with fixed statistics and activation as one layer, while a GPU trains them.
+
+Normalising the outputs of a convolution is a convolution with scaled weights and another bias. The scaled weights are
+small and made anew in each step, so gradients reach all parameters; saved are most passes over the large outputs,
+forward and backward. Padding before the convolution becomes its own. Results differ by rounding only.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from math import inf
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own name for it
+from torch import Tensor, fx, nn
+from torch.autograd.function import once_differentiable
+
+from .fusion import Layer, Rewriting
+
+_BOUNDS: dict[type, tuple[float, float]] = {nn.ReLU: (0.0, inf), nn.ReLU6: (0.0, 6.0)}
+_BLOCK = 1024
+_ROWS, _COLUMNS, _ROWS_EACH = 16, 64, 256
+
+
+@contextmanager
+def trained_layers(model: nn.Module, device: torch.device) -> Iterator[None]:
+    """Let the layers of a model that train work together on a GPU; names, parameters and modules stay as they are.
+
+    Args:
+        model: The model. Batch normalisation that uses the statistics of a batch is left alone.
+        device: The device that trains; without an NVIDIA GPU nothing changes.
+    """
+    usable = device.type == "cuda" and torch.version.cuda is not None and find_spec("triton") is not None
+    changed = _rewrite(model) if usable else []
+    try:
+        yield
+    finally:
+        for module in changed:
+            del module.forward
+
+
+def _rewrite(model: nn.Module) -> list[nn.Module]:
+    """Rewrite the forward passes of the largest parts that can be traced; returns these parts."""
+    training = model.training
+    model.train()
+    try:
+        return _rewritten(model)
+    finally:
+        model.train(training)
+
+
+def _rewritten(module: nn.Module) -> list[nn.Module]:
+    if not any(map(_is_fixed, module.modules())) or not any(x.requires_grad for x in module.parameters()):
+        return []
+    graph = _traced(module)
+    if graph is None:
+        return [part for child in module.children() for part in _rewritten(child)]
+    # The module itself stays, because what contains it may use more of it than its forward pass.
+    module.forward = _TrainedRewriting(fx.GraphModule(module, graph)).done().forward
+    return [module]
+
+
+def _traced(module: nn.Module) -> fx.Graph | None:
+    """Trace what a module computes; None if that depends on its input, or on whether it trains."""
+    graphs = []
+    for training in (False, True):  # it stays in training mode
+        module.train(training)
+        try:
+            graphs.append(fx.Tracer().trace(module))
+        except Exception:  # its own Python runs on stand-ins for tensors, and may raise anything
+            module.train()
+            return None
+    return graphs[1] if str(graphs[0]) == str(graphs[1]) else None
+
+
+def _is_fixed(module: nn.Module | None) -> bool:
+    return type(module) is nn.BatchNorm2d and not module.training and module.running_mean is not None
+
+
+class _TrainedRewriting(Rewriting):
+    """Replaces convolutions that a fixed batch normalisation follows."""
+
+    def _replace(self, node: fx.Node, layer: Layer, name: str) -> None:
+        given, chain, bounds = node.all_input_nodes[0], [node], (-inf, inf)
+        after, norm = self._after(node)
+        if after is None or not isinstance(norm, nn.BatchNorm2d) or not _is_fixed(norm):
+            return
+        chain.append(after)
+        padding = self._module(given)
+        if isinstance(padding, nn.ZeroPad2d) and len(given.users) == 1:
+            left, right, top, bottom = padding.padding
+            if left == right and top == bottom:
+                layer = layer._replace(padding=(layer.padding[0] + top, layer.padding[1] + left))
+                chain.insert(0, given)
+                given = given.all_input_nodes[0]
+        after, module = self._after(after)
+        if after is not None and type(module) in _BOUNDS:
+            bounds = _BOUNDS[type(module)]
+            chain.append(after)
+        self._put(chain, given, TrainedConvolution(layer, norm, bounds), name)
+
+
+class _Geometry(NamedTuple):
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+    groups: int
+
+
+class TrainedConvolution(nn.Module):
+    """A convolution with fixed batch normalisation and bounds on its outputs; the parameters stay those of its parts.
+
+    Args:
+        layer: The convolution.
+        norm: What follows it.
+        bounds: Least and largest output.
+    """
+
+    def __init__(self, layer: Layer, norm: nn.BatchNorm2d, bounds: tuple[float, float]) -> None:
+        super().__init__()
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        # In tuples, so that nothing is registered twice.
+        self.parts = (layer.weight, layer.bias, norm.weight, norm.bias)
+        self.statistics = (norm.running_mean, norm.running_var, norm.eps)
+        self.geometry = _Geometry(layer.stride, layer.padding, layer.dilation, layer.groups)
+        self.bounds = bounds
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Convolve, normalise and bound."""
+        mean, variance, epsilon = self.statistics
+        dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else inputs.dtype
+        given = inputs.to(dtype).contiguous(memory_format=torch.channels_last)
+        outputs: Tensor = _TrainedConvolution.apply(  # type: ignore[no-untyped-call]
+            given, *self.parts, mean, torch.rsqrt(variance + epsilon), self.geometry, self.bounds
+        )
+        return outputs
+
+
+class _TrainedConvolution(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        inputs: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        gamma: Tensor | None,
+        beta: Tensor | None,
+        mean: Tensor,
+        deviation: Tensor,
+        geometry: _Geometry,
+        bounds: tuple[float, float],
+    ) -> Tensor:
+        from .layer_kernels import add_and_bound, fold
+
+        channels, columns = len(weight), weight.numel() // len(weight)
+        weight = weight.contiguous(memory_format=torch.channels_last)
+        folded = torch.empty_like(weight, dtype=inputs.dtype)
+        folded_bias = torch.empty_like(mean, dtype=torch.float32)
+        fold[(channels,)](
+            weight, bias, gamma, beta, mean, deviation, folded, folded_bias, columns, BLOCK=_block(columns)
+        )
+        outputs = F.conv2d(inputs, folded, None, *geometry).contiguous(memory_format=torch.channels_last)
+        low, high = bounds
+        add_and_bound[(-(-outputs.numel() // _BLOCK),)](
+            outputs, folded_bias, outputs.numel(), channels, low, high, BLOCK=_BLOCK
+        )
+        kept = outputs if bounds != (-inf, inf) else None
+        ctx.save_for_backward(inputs, weight, bias, gamma, mean, deviation, folded, kept)
+        ctx.geometry, ctx.bounds, ctx.has_beta = geometry, bounds, beta is not None
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        from .layer_kernels import unfold
+
+        inputs, weight, bias, gamma, mean, deviation, folded, outputs = ctx.saved_tensors
+        gradient, by_parts = _stop_at_bounds(gradient, outputs, ctx.bounds)
+        wanted, geometry = ctx.needs_input_grad, ctx.geometry
+        turns = wanted[0] and _is_depthwise(folded, geometry)
+        by_inputs, by_folded, _ = torch.ops.aten.convolution_backward(
+            gradient, inputs, folded, None, *geometry[:3], False, [0, 0], geometry.groups,
+            [wanted[0] and not turns, True, False]
+        )  # fmt: skip
+        if turns:  # faster as a convolution of its own
+            rest = [size - 1 - by for size, by in zip(folded.shape[2:], geometry.padding, strict=True)]
+            by_inputs = F.conv2d(gradient, folded.flip(2, 3), padding=rest, groups=geometry.groups)
+        by_folded = by_folded.contiguous(memory_format=torch.channels_last)
+        by_weight = torch.empty_like(weight)
+        by_bias, by_gamma = (None if x is None else torch.empty_like(x) for x in (bias, gamma))
+        by_beta = torch.empty_like(mean) if ctx.has_beta else None
+        channels, columns = len(weight), weight.numel() // len(weight)
+        unfold[(channels,)](
+            by_folded, by_parts, len(by_parts), weight, bias, gamma, mean, deviation, by_weight, by_bias, by_gamma,
+            by_beta, channels, columns, BLOCK=_block(columns)
+        )  # fmt: skip
+        return by_inputs, by_weight, by_bias, by_gamma, by_beta, None, None, None, None
+
+
+def _stop_at_bounds(gradient: Tensor, outputs: Tensor | None, bounds: tuple[float, float]) -> tuple[Tensor, Tensor]:
+    """Return the gradient before the bounds, and its sums over parts of the pixels: (parts, channels)."""
+    from .layer_kernels import bound_gradient
+
+    gradient = gradient.contiguous(memory_format=torch.channels_last)
+    channels = gradient.shape[1]
+    rows = gradient.numel() // channels
+    parts = -(-rows // _ROWS_EACH)
+    by_parts = torch.empty(parts, channels, dtype=torch.float32, device=gradient.device)
+    result = gradient if outputs is None else torch.empty_like(gradient)
+    bound_gradient[(parts, -(-channels // _COLUMNS))](
+        gradient, outputs, result, by_parts, rows, channels, _ROWS_EACH, *bounds,
+        BOUNDED=outputs is not None, ROWS=_ROWS, COLUMNS=_COLUMNS
+    )  # fmt: skip
+    return result, by_parts
+
+
+def _is_depthwise(weight: Tensor, geometry: _Geometry) -> bool:
+    """Whether each channel is convolved by itself, pixel by pixel."""
+    alone = weight.shape[1] == 1 and geometry.groups == len(weight) > 1
+    within = all(by < size for size, by in zip(weight.shape[2:], geometry.padding, strict=True))
+    return alone and within and geometry.stride == (1, 1) and geometry.dilation == (1, 1)
+
+
+def _block(columns: int) -> int:
+    return min(1024, max(16, 1 << (columns - 1).bit_length()))

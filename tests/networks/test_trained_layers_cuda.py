@@ -1,5 +1,7 @@
 """Layers that train together, on a GPU, against their parts. Skipped without one."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 
@@ -13,9 +15,11 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("half", [False, True])
 def test_outputs_and_gradients_are_those_of_the_parts(name, half):
-    model = made(CASES[name]()).cuda()
+    model = made(CASES[name]())
+    exact_model = deepcopy(model).double()
+    model.cuda()
     images = torch.randn(5, 3, 9, 8, device="cuda", requires_grad=True)
-    exact = with_gradients(made(CASES[name]()).double(), images.detach().cpu().double().requires_grad_())
+    exact = with_gradients(exact_model, images.detach().cpu().double().requires_grad_())
     with trained_layers(model, images.device), torch.autocast("cuda", torch.bfloat16, enabled=half):
         assert "forward" in model.__dict__
         together = with_gradients(model, images)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from sohot import ScatterAlignment
 from sohot.functional import fused, scatter_alignment
+from sohot.functional.dispatch import forget_routes
 
 Batch = tuple[Tensor, Tensor, Tensor, Tensor]
 RAGGED = [4, 3, 0, 5, 1, 2], [2, 3, 4, 1, 3, 2]  # missing, one-sample and two-sample classes among them
@@ -62,12 +63,12 @@ def error(ours: Tensor, exact: Tensor) -> float:
 def placed_before() -> dict[str, float]:
     """Many rows: slots are given out before the first pass."""
     fused.layout.MOST_ROWS_TO_SCAN = 0
-    fused.layout.choose_layout.cache_clear()
+    forget_routes()
     try:
         return {**case(), **{f"large {name}": value for name, value in case(LARGE).items()}}
     finally:
         fused.layout.MOST_ROWS_TO_SCAN = 4096
-        fused.layout.choose_layout.cache_clear()
+        forget_routes()
 
 
 def one_domain_fixed() -> dict[str, float]:

@@ -2,29 +2,20 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .autograd import weighted_distances
-from .checks import check_alignment_input, check_rows, check_scale
-from .fused import is_usable
-from .fused.autograd import fused_alignment
+from .checks import check_alignment_input, check_rows
+from .dispatch import Alignment, align
 from .gram import signed_gram
 from .plain_checks import ESTIMATORS, check_choice, check_count, check_orders
 from .recomputed import recomputed
 from .row_weights import RowWeights, row_weights
-from .terms import RowsNeeded, check_weights, constant_weights, term_shares, term_weights
+from .settings import Settings
+from .terms import RowsNeeded, check_weights, term_weights
 
-
-class Alignment(NamedTuple):
-    """What `scatter_alignment` returns; only `loss` carries a gradient."""
-
-    loss: Tensor  # scalar
-    terms: Tensor  # (1 + orders,) contributions of the means and of each order to the loss
-    distances: Tensor  # (1 + orders, C) squared distances, the means first; 0 where a term is left out
-    spread: Tensor  # scalar: root of the (weighted) mean squared distance of a row from the centre of its class
+__all__ = ["Alignment", "class_distances", "scatter_alignment"]
 
 
 def scatter_alignment(
@@ -77,55 +68,31 @@ def scatter_alignment(
         >>> scatter_alignment(source, labels, target, labels, num_classes=1, target_weights=halves).terms  # (1 − 5)²
         tensor([16.,  0.])
     """
-    check_alignment_input(source, source_labels, target, target_labels)
-    check_count(num_classes, "num_classes")
     orders = check_orders(orders)
-    check_choice(estimator, ESTIMATORS, "estimator")
     if weights is None:
         weights = term_weights(1.0, [1.0] * len(orders))
-    check_weights(weights, orders, num_classes)
-    check_scale(scale)
-    scale = None if scale is None else scale.reshape(())
-    given = row_weights(source, target, source_weights, target_weights)
-    needed = RowsNeeded(full_rows, scatter_rows).checked()
-    if is_usable(source, target, num_classes):
-        per_class, constants = (weights, [1.0] * (1 + len(orders))) if isinstance(weights, Tensor) else (None, weights)
-        return Alignment(
-            *fused_alignment(
-                source,
-                source_labels,
-                target,
-                target_labels,
-                per_class,
-                tuple(constants),
-                num_classes,
-                orders,
-                unbiased=estimator == "unbiased",
-                scale=scale,
-                row_weights=given,
-                needed=needed,
-                check_values=check_values,
-            )
-        )
-    if not isinstance(weights, Tensor):
-        weights = constant_weights(weights, source)
-    weights = weights.to(source.device, torch.promote_types(weights.dtype, source.dtype))
-    shares = term_shares(source_labels, target_labels, num_classes, orders, estimator, weights.dtype, given, needed)
-    shared_weights = weights * shares
-    loss, distances, energy = weighted_distances(
+    check_weights(weights, orders, check_count(num_classes, "num_classes"))
+    of_terms, of_classes = (None, weights) if isinstance(weights, Tensor) else (tuple(weights), None)
+    settings = Settings(
+        num_classes,
+        orders,
+        of_terms,
+        check_choice(estimator, ESTIMATORS, "estimator") == "unbiased",
+        RowsNeeded(full_rows, scatter_rows).checked(),
+        check_values,
+    )
+    found = align(
         source,
         source_labels,
         target,
         target_labels,
-        shared_weights,
-        orders,
-        unbiased=estimator == "unbiased",
+        settings,
+        weights=of_classes,
         scale=scale,
-        row_weights=given,
-        check_values=check_values,
+        source_weights=source_weights,
+        target_weights=target_weights,
     )
-    terms = (shared_weights.detach() * distances).sum(1)
-    return Alignment(loss, terms, distances * (shares > 0), energy.sqrt())
+    return Alignment(found.loss, found.terms, found.distances, found.spread)
 
 
 def class_distances(

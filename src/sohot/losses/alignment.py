@@ -5,9 +5,11 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from ..functional.alignment import Alignment, scatter_alignment
+from ..functional.dispatch import Alignment, align
+from ..functional.fused.autograd import FusedResult
 from ..functional.plain_checks import ESTIMATORS, check_choice, check_count, check_not_negative, check_orders
-from ..functional.terms import RowsNeeded, constant_weights, term_shares, term_weights
+from ..functional.settings import Settings
+from ..functional.terms import RowsNeeded, term_shares, term_weights
 from ..methods.choices import CLASS_WEIGHTS, FEATURE_SCALES, SCOPES
 from .class_weights import ClassWeights, closed_form_weight, weight_penalty
 from .sources import DomainPair, domain_pair
@@ -164,9 +166,11 @@ class ScatterAlignment(nn.Module):
             num_sources=self.num_sources,
             check_values=self.check_values,
         )
-        weights, penalty = self._weigh(batch)
-        result = self._align(batch, weights)
-        self._update_scale(result.spread)
+        settings = self._settings()
+        weights, penalty = self._weigh(batch, settings)
+        result = self._align(batch, settings, weights)
+        if self.feature_scale != "none":
+            self._update_scale(result.spread)
         loss = result.loss if penalty is None else result.loss + penalty
         if not return_parts:
             return loss
@@ -175,43 +179,39 @@ class ScatterAlignment(nn.Module):
         parts["weight_penalty"] = torch.zeros_like(result.loss) if penalty is None else penalty
         return loss, {name: part.detach() for name, part in parts.items()}
 
-    def _align(self, batch: DomainPair, weights: Tensor | tuple[float, ...]) -> Alignment:
-        source_weights, target_weights = batch.weights or (None, None)
-        return scatter_alignment(
+    def _settings(self) -> Settings:
+        sigmas, unbiased = term_weights(self.sigma2, self.sigma1), self.estimator == "unbiased"
+        return Settings(self._num_groups, self.orders, sigmas, unbiased, self.needed, self.check_values)
+
+    def _align(self, batch: DomainPair, settings: Settings, weights: Tensor | None) -> Alignment | FusedResult:
+        return align(
             batch.source,
             batch.source_groups,
             batch.target,
             batch.target_groups,
-            self._num_groups,
-            self.orders,
+            settings,
             weights=weights,
-            estimator=self.estimator,
             scale=None if self.feature_scale == "none" else self.scale.clone(),
-            source_weights=source_weights,
-            target_weights=target_weights,
-            full_rows=self.needed.full,
-            scatter_rows=self.needed.scatter,
-            check_values=self.check_values,
+            source_weights=batch.source_weights,
+            target_weights=batch.target_weights,
         )
 
-    def _weigh(self, batch: DomainPair) -> tuple[Tensor | tuple[float, ...], Tensor | None]:
-        """Return the weight of each term, or of each term and group (1 + orders, groups), and any penalty on ζ."""
-        constants = term_weights(self.sigma2, self.sigma1)
+    def _weigh(self, batch: DomainPair, settings: Settings) -> tuple[Tensor | None, Tensor | None]:
+        """Return ζ̄ and ζ, (1 + orders, groups), and the penalty on them; None without class weights."""
         if self.class_weights is None:
-            return constants, None
-        base = constant_weights(constants, batch.source)
+            return None, None
         if self.weights is not None:
-            return base * self.weights().to(base.dtype), self.weights.penalty()
+            return self.weights(), self.weights.penalty()
         with torch.no_grad():
-            distances = self._align(batch, base).distances
+            distances = self._align(batch, settings, None).distances
             shares = term_shares(
                 batch.source_groups,
                 batch.target_groups,
                 self._num_groups,
                 self.orders,
                 self.estimator,
-                base.dtype,
-                batch.weights,
+                distances.dtype,
+                batch.row_weights,
                 self.needed,
             )
             zeta_bar = closed_form_weight(distances[0], shares[0], self.sigma2, self.alpha2)
@@ -222,12 +222,10 @@ class ScatterAlignment(nn.Module):
                 ]
             )
         # The weights minimise the loss, so its derivative through them is zero: they are constants to autograd.
-        return base * torch.cat([zeta_bar.unsqueeze(0), zeta]), weight_penalty(zeta, zeta_bar, self.alpha1, self.alpha2)
+        return torch.cat([zeta_bar.unsqueeze(0), zeta]), weight_penalty(zeta, zeta_bar, self.alpha1, self.alpha2)
 
     @torch.no_grad()
     def _update_scale(self, spread: Tensor) -> None:
-        if self.feature_scale == "none":
-            return
         known = self.scale > 0
         if self.feature_scale == "initial":
             self.scale.copy_(torch.where(known, self.scale, spread))

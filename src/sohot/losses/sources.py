@@ -26,7 +26,13 @@ class DomainPair(NamedTuple):
     source_groups: Tensor
     target: Tensor
     target_groups: Tensor
-    weights: RowWeights | None
+    source_weights: Tensor | None
+    target_weights: Tensor | None
+
+    @property
+    def row_weights(self) -> RowWeights | None:
+        """The weights of both domains, if either has them."""
+        return row_weights(self.source, self.target, self.source_weights, self.target_weights)
 
 
 def domain_pair(
@@ -66,8 +72,8 @@ def domain_pair(
         raise TypeError(f"source_labels must be a torch.Tensor, got {type(source_labels).__name__}")
     elif source_weights is not None and not isinstance(source_weights, Tensor):
         raise TypeError(f"source_weights must be a torch.Tensor, got {type(source_weights).__name__}")
-    if num_sources == 1 and source_domains is None:
-        return one_source(source, source_labels, target, target_labels, (source_weights, target_weights))
+    if num_sources == 1 and source_domains is None:  # groups are classes
+        return DomainPair(source, source_labels, target, target_labels, source_weights, target_weights)
     if source_domains is None:
         raise ValueError(f"num_sources={num_sources}: pass a list of source tensors, or source_domains")
     return several_sources(
@@ -86,14 +92,6 @@ def domain_pair(
 def _zeros_for(features: Tensor) -> Tensor:
     """One label 0 for each row."""
     return torch.zeros(features.shape[0], dtype=torch.int64, device=features.device)
-
-
-def one_source(
-    source: Tensor, source_labels: Tensor, target: Tensor, target_labels: Tensor, weights: Weights
-) -> DomainPair:
-    """One source: groups are classes."""
-    check_alignment_input(source, source_labels, target, target_labels)
-    return DomainPair(source, source_labels, target, target_labels, row_weights(source, target, *weights))
 
 
 def several_sources(
@@ -121,7 +119,8 @@ def several_sources(
         source_labels.long() * num_sources + source_domains.long(),
         target.repeat(num_sources, 1),
         (target_labels.long() * num_sources + every_source).flatten(),
-        None if given is None else RowWeights(given.source, given.target.repeat(num_sources)),
+        None if given is None else given.source,
+        None if given is None else given.target.repeat(num_sources),
     )
 
 

@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 
 from ..plain_checks import check_choice
-from .autograd import fused_alignment
 from .layout import LARGEST_CAPACITY
 
-__all__ = ["fused_alignment", "is_usable"]
+__all__ = ["is_usable"]
 
 CHOICES = ("auto", "plain", "triton")
 TYPES = (torch.float32, torch.bfloat16, torch.float16)

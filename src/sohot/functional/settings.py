@@ -1,0 +1,21 @@
+"""What an alignment computes, apart from its tensors."""
+
+from typing import NamedTuple
+
+from .terms import NO_MORE, RowsNeeded
+
+
+class Settings(NamedTuple):
+    """Settings of one call, all of them checked."""
+
+    num_classes: int
+    orders: tuple[int, ...]
+    sigmas: tuple[float, ...] | None = None  # constant weight of each term, the means first; None for 1
+    unbiased: bool = False
+    needed: RowsNeeded = NO_MORE
+    check_values: bool = True
+
+    @property
+    def estimator(self) -> str:
+        """The name of the estimator."""
+        return "unbiased" if self.unbiased else "plugin"

@@ -77,10 +77,12 @@ def _key(given: Given, settings: Settings) -> Hashable:
     """Everything that decides where a call goes and whether it is in order; None where tensors may stand for others."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return None
+    kinds: list[Hashable] = [os.environ.get("SOHOT_KERNEL"), settings]
     for x in given:
         if x is not None and (type(x) not in ORDINARY or x.layout is not torch.strided):
             return None
-    return os.environ.get("SOHOT_KERNEL"), settings, *map(kind_of, given)
+        kinds.append(None if x is None else kind_of(x))
+    return tuple(kinds)
 
 
 def _route(given: Given, settings: Settings, key: Hashable) -> _Route:

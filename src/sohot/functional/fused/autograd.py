@@ -61,7 +61,7 @@ def conformed(given: Given) -> Given:
 def planned_alignment(plan: Plan, given: Given) -> FusedResult:
     """Compute an alignment by a plan made for `given`; not for compilers and `torch.func`."""
     found: list[Tensor] = []
-    loss: Tensor = _PlannedAlignment.apply(*given, plan, found)  # type: ignore[no-untyped-call]
+    loss: Tensor = _PlannedAlignment.apply(given[0], given[2], given[4], (plan, given, found))  # type: ignore[no-untyped-call]
     return FusedResult(loss, plan.results, found[0])
 
 
@@ -81,24 +81,23 @@ def fused_alignment(given: Given, settings: Settings) -> FusedResult:
 
 
 class _PlannedAlignment(torch.autograd.Function):
-    """Takes `Given`, a plan and a list, to which it adds the results besides the loss.
+    """Takes what has a gradient, and a plan, `Given` and a list, to which it adds the results besides the loss.
 
-    Functions with `setup_context`, which `torch.func` needs, take several times as long to call.
+    A function with `setup_context`, which `torch.func` needs, takes several times as long to call, as do arguments that
+    are not to be differentiated.
     """
 
     @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> Tensor:
-        *given, plan, found = arguments
-        loss, *kept = evaluate(plan, *given)
+    def forward(ctx: Any, _source: Tensor, _target: Tensor, _weights: Tensor | None, call: Any) -> Tensor:
+        ctx.plan, given, found = call
+        loss, *kept = evaluate(ctx.plan, *given)
         ctx.save_for_backward(*given, *kept)
-        ctx.plan = plan
         found.append(kept[0])
         return loss
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        by_source, by_target, by_weights = _gradients(ctx, upstream, ctx.plan.settings, ctx.plan)
-        return by_source, None, by_target, None, by_weights, *(None,) * 5
+        return *_gradients(ctx, upstream, ctx.needs_input_grad[:3], ctx.plan.settings, ctx.plan), None
 
 
 class _FusedAlignment(torch.autograd.Function):
@@ -139,7 +138,8 @@ class _FusedAlignment(torch.autograd.Function):
             return (None,) * 14
         num_classes, orders, sigmas, unbiased, needed, _ = ctx.settings
         settings = Settings(num_classes, tuple(orders), tuple(sigmas), unbiased, RowsNeeded(*needed))
-        by_source, by_target, by_weights = _gradients(ctx, upstream, settings)
+        wanted = ctx.needs_input_grad[:5:2]
+        by_source, by_target, by_weights = _gradients(ctx, upstream, wanted, settings)
         return by_source, None, by_target, None, by_weights, *(None,) * 9
 
     @staticmethod
@@ -147,29 +147,30 @@ class _FusedAlignment(torch.autograd.Function):
         return each_example(info, in_dims, _FusedAlignment.apply, *arguments)
 
 
-def _gradients(ctx: Any, upstream: Tensor, settings: Settings, plan: Plan | None = None) -> Gradients:
-    """The gradients that autograd asks for; a second derivative is needed if they must be differentiable."""
-    wants_source, _, wants_target, _, wants_weights, *_ = ctx.needs_input_grad
-    if torch.is_grad_enabled():  # create_graph=True
-        by_source, by_target, by_weights = _differentiable_gradients(ctx, upstream, settings)
-        return by_source if wants_source else None, by_target if wants_target else None, by_weights
+def _gradients(
+    ctx: Any, upstream: Tensor, wanted: tuple[bool, bool, bool], settings: Settings, plan: Plan | None = None
+) -> Gradients:
+    """The gradients that autograd wants."""
+    if torch.is_grad_enabled():  # create_graph=True: a second derivative is needed
+        found = _differentiable_gradients(ctx, upstream, settings)
+        return found[0] if wanted[0] else None, found[1] if wanted[1] else None, found[2] if wanted[2] else None
     source, _, target, _, weights, _, _, _, numbers, kept, row_weights = ctx.saved_tensors
     by_source = by_target = by_weights = None
-    if wants_source or wants_target:
+    if wanted[0] or wanted[1]:
         if row_weights is not None and not row_weights.numel():
             row_weights = None
-        data, wanted = (source, target, kept, row_weights, upstream), (wants_source, wants_target)
+        data = source, target, kept, row_weights, upstream
         if torch.compiler.is_compiling() or plan is None:
             backward = torch.ops.sohot.fused_alignment_backward if torch.compiler.is_compiling() else operators.backward
             constants = settings.num_classes, list(settings.orders), settings.unbiased
-            by_source, by_target = backward(*data, *constants, *wanted)
+            by_source, by_target = backward(*data, *constants, *wanted[:2])
         else:
-            by_source, by_target = plan.backward(*data, wanted)
-    if wants_weights:
+            by_source, by_target = plan.backward(*data, wanted[:2])
+    if wanted[2]:
         store = Store(results(1 + len(settings.orders), settings.num_classes, has_weights=True))
         by_weights = store.view(numbers, "by_weights") * upstream
         by_weights = (by_weights.sum(1, keepdim=True) if weights.shape[1] == 1 else by_weights).to(weights.dtype)
-    return by_source if wants_source else None, by_target if wants_target else None, by_weights
+    return by_source if wanted[0] else None, by_target if wanted[1] else None, by_weights
 
 
 def _differentiable_gradients(ctx: Any, upstream: Tensor, settings: Settings) -> Gradients:

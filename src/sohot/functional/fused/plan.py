@@ -15,14 +15,13 @@ from .store import Store
 INPUTS = ("source", "source_labels", "target", "target_labels", "weights", "scale", "row_weights")
 OF_GRADIENT = ("source", "target", "row_weights", "upstream", "by_source", "by_target")
 MOST_PLANS = 1024
-Kind = tuple[Hashable, ...] | None
 
 _plans: dict[Hashable, "Plan"] = {}
 
 
-def kind_of(x: Tensor | None) -> Kind:
+def kind_of(x: Tensor) -> Hashable:
     """Everything about a tensor that kernels are compiled for."""
-    return None if x is None else (x.dtype, x.shape, x.stride(), x.data_ptr() % 16 == 0, x.device)
+    return x.dtype, x.shape, x.stride(), x.data_ptr() % 16 == 0, x.device
 
 
 def find_plan(
@@ -37,7 +36,7 @@ def find_plan(
 ) -> "Plan":
     """Return the plan for tensors of these types, shapes, strides and alignments; a new one if there is none."""
     tensors = source, source_labels, target, target_labels, weights, scale
-    key = settings, are_weighted, *map(kind_of, tensors)
+    key = settings, are_weighted, *(None if x is None else kind_of(x) for x in tensors)
     found = _plans.get(key)
     if found is None:
         if len(_plans) >= MOST_PLANS:  # ever-changing batch sizes: start over; the kernels themselves stay cached
@@ -115,12 +114,11 @@ class Plan:
         """Compute the gradient in the features of the wanted domains; empty for the other."""
         if self.problem.unbiased:  # rows are centred on the mean of both domains, so large classes need both
             wanted = True, True
-        # The kernels leave out rows of weight 0, whose gradient is 0.
-        new = torch.empty if row_weights is None else torch.zeros
-        by_source, by_target = (
-            new(x.shape if is_wanted else (0,), dtype=x.dtype, device=x.device)
-            for x, is_wanted in zip((source, target), wanted, strict=True)
-        )
+        by_source = source.new_empty(source.shape if wanted[0] else 0)
+        by_target = target.new_empty(target.shape if wanted[1] else 0)
+        if row_weights is not None:  # the kernels leave out rows of weight 0, whose gradient is 0
+            by_source.zero_()
+            by_target.zero_()
         inputs = source, target, row_weights, upstream, by_source, by_target
         addresses: list[int | None] = [None if x is None else x.data_ptr() for x in inputs]
         addresses += self.workspace.addresses(kept)

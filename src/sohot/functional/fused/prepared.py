@@ -21,8 +21,8 @@ class Launch:
     Args:
         kernel: A function under `triton.jit` whose constants come last.
         grid: Number of programs.
-        arguments: All its arguments except the constants, in order. A string is the name of a tensor; None is passed
-            where there is no tensor of that name.
+        arguments: All its arguments except the constants, in order. A string is the name of a tensor, also in a tuple
+            of two or more; None is passed where there is no tensor of that name.
         constants: Its constants and compiler options.
     """
 
@@ -31,8 +31,13 @@ class Launch:
 
     def compile(self, tensors: Named) -> Any:
         """Launch the kernel on these tensors and return it compiled; None if it is interpreted."""
-        values = (tensors.get(x) if isinstance(x, str) else x for x in self.arguments)
-        return self.kernel[self.grid](*values, **self.constants)
+
+        def value(argument: Any) -> Any:
+            if _are_names(argument):
+                return tuple(map(tensors.get, argument))
+            return tensors.get(argument) if isinstance(argument, str) else argument
+
+        return self.kernel[self.grid](*map(value, self.arguments), **self.constants)
 
     @property
     def values_of_constants(self) -> list[Any]:
@@ -50,11 +55,13 @@ class Launches:
 
     def __init__(self, launches: Sequence[Launch], names: Sequence[str]) -> None:
         self._launches, self._names = launches, list(names)
-        self._prepared: list[tuple[Any, ...]] = []
+        self._groups = [x for launch in launches for x in launch.arguments if _are_names(x)]
+        self._choose_groups = [itemgetter(*(self._place(name, []) for name in group)) for group in self._groups]
         self._numbers: list[Any] = []  # all that the kernels take besides addresses
+        self._prepared: list[tuple[Any, ...]] = []
         self._triton: Any = None  # settings of Triton at run time
 
-    def __call__(self, device: int, addresses: list[int | None], tensors: Callable[[], Named]) -> None:
+    def __call__(self, device: int, addresses: Sequence[int | None], tensors: Callable[[], Named]) -> None:
         """Launch all on the current stream of the current device.
 
         Args:
@@ -66,9 +73,11 @@ class Launches:
             self._prepare(tensors())
             return
         stream = torch._C._cuda_getCurrentRawStream(device)
-        values = addresses + self._numbers
-        for kernel, run, grid, choose in self._prepared:
-            run(*grid, stream, kernel.function, kernel.packed_metadata, None, None, None, *choose(values))
+        values = [*addresses, None]
+        values += [choose(values) for choose in self._choose_groups]
+        values += self._numbers
+        for run, (x, y, z), function, metadata, choose, _ in self._prepared:
+            run(x, y, z, stream, function, metadata, None, None, None, *choose(values))
 
     def _prepare(self, tensors: Named) -> None:
         compiled = [launch.compile(tensors) for launch in self._launches]
@@ -77,23 +86,30 @@ class Launches:
         from triton import knobs  # type: ignore[import-untyped,unused-ignore]
 
         numbers: list[Any] = []
-        pairs = zip(self._launches, compiled, strict=True)
-        prepared = [(kernel, _runner(kernel), launch.grid, self._choice(launch, numbers)) for launch, kernel in pairs]
+        prepared = []
+        for launch, kernel in zip(self._launches, compiled, strict=True):
+            places = [self._place(x, numbers) for x in launch.arguments]
+            places += [self._number(x, numbers) for x in launch.values_of_constants]
+            run = _runner(kernel), launch.grid, kernel.function, kernel.packed_metadata
+            prepared.append((*run, itemgetter(*places), kernel))  # the kernel must stay alive
         self._triton, self._numbers, self._prepared = knobs.runtime, numbers, prepared
 
-    def _choice(self, launch: Launch, numbers: list[Any]) -> Callable[[list[Any]], Any]:
-        """Return what picks the values of one launch among all addresses and numbers; its own numbers are added."""
+    # Values to choose from are the addresses, a None for all that is missing, groups of them, and numbers.
 
-        def number(value: Any) -> int:
-            numbers.append(value)
-            return len(self._names) + len(numbers) - 1
+    def _place(self, argument: Any, numbers: list[Any]) -> int:
+        if isinstance(argument, str):
+            return self._names.index(argument) if argument in self._names else len(self._names)
+        if _are_names(argument):
+            return len(self._names) + 1 + self._groups.index(argument)
+        return self._number(argument, numbers)
 
-        def place(argument: Any) -> int:
-            if not isinstance(argument, str):
-                return number(argument)
-            return self._names.index(argument) if argument in self._names else number(None)
+    def _number(self, value: Any, numbers: list[Any]) -> int:
+        numbers.append(value)
+        return len(self._names) + len(self._groups) + len(numbers)
 
-        return itemgetter(*map(place, launch.arguments), *map(number, launch.values_of_constants))
+
+def _are_names(argument: Any) -> bool:
+    return isinstance(argument, tuple) and len(argument) > 1 and all(isinstance(name, str) for name in argument)
 
 
 def _runner(compiled: Any) -> Any:

@@ -50,8 +50,8 @@ def case(
     return {name: error(ours, exact) for name, ours, exact in zip(names, *found, strict=False)}
 
 
-def ragged() -> Batch:
-    source, source_labels, target, target_labels = batch(0, *RAGGED)
+def ragged(size: int = 3) -> Batch:
+    source, source_labels, target, target_labels = batch(0, *RAGGED, size=size)
     return source.float(), source_labels, target.float(), target_labels
 
 
@@ -114,17 +114,49 @@ def second_derivative(**options: object) -> dict[str, float]:
 
 
 def modules() -> dict[str, float]:
-    """The loss as a module, with learned weights and a scale from the first batch."""
-    data = ragged()
-    found = []
+    """The loss as a module: weights of classes, a scale from earlier batches, and the parts of the loss."""
+    data, errors = ragged(size=20), {}
+    for weights, scale in (("learned", "initial"), ("closed-form", "unit")):
+        found = []
+        for dtype in (torch.float32, torch.float64):
+            align = ScatterAlignment(6, (2, 3), class_weights=weights, feature_scale=scale, check_values=False)
+            for parameter in align.parameters():
+                parameter.data[..., :2] = torch.tensor([-0.5, 1.5])  # one below 0, where none may be
+            source, target = data[0].to(dtype).requires_grad_(), data[2].to(dtype)
+            for features in (2 * source.detach(), source):
+                loss, parts = align(features, data[1], target, data[3], return_parts=True)
+            gradients = torch.autograd.grad(loss, [source, *align.parameters()])
+            found.append([loss, align.scale, *parts.values(), *gradients, *align.parameters()])
+        names = ["loss", "scale", *parts, "by source", "by zeta", "by zeta bar", "zeta", "zeta bar"]
+        pairs = zip(names, *found, strict=False)
+        errors.update({f"{weights} {name}": error(ours, exact) for name, ours, exact in pairs})
+    return errors
+
+
+def second_derivative_of_learned() -> dict[str, float]:
+    """Mixed derivatives in the features and the learned weights; a call in between raises weights to 0 once more."""
+    data, found = ragged(), []
     for dtype in (torch.float32, torch.float64):
-        align = ScatterAlignment(6, (2, 3), class_weights="learned", feature_scale="initial", check_values=False)
+        align = ScatterAlignment(6, (2, 3), class_weights="learned", check_values=False)
         source, target = data[0].to(dtype).requires_grad_(), data[2].to(dtype)
-        for _ in range(2):
-            loss = align(source, data[1], target, data[3])
-        found.append([loss, align.scale, *torch.autograd.grad(loss, [source, *align.parameters()])])
-    names = ["loss", "scale", "by source", "by zeta", "by zeta bar"]
+        loss = align(source, data[1], target, data[3])
+        align(source, data[1], target, data[3])
+        variables = [source, *align.parameters()]
+        gradients = torch.autograd.grad(loss, variables, create_graph=True)
+        found.append(torch.autograd.grad(sum(x.square().sum() for x in gradients), variables))
+    names = ["source", "zeta", "zeta bar"]
     return {name: error(ours, exact) for name, ours, exact in zip(names, *found, strict=True)}
+
+
+def many_upstream_gradients() -> dict[str, float]:
+    """Several vector-Jacobian products at once."""
+    source, source_labels, target, target_labels = ragged()
+    source.requires_grad_()
+    loss = scatter_alignment(source, source_labels, target, target_labels, 6).loss
+    (once,) = torch.autograd.grad(loss, source, retain_graph=True)
+    upstream = torch.tensor([1.0, -2.0])
+    (batched,) = torch.autograd.grad(loss, source, upstream, is_grads_batched=True)
+    return {"gradient": error(batched, upstream.view(2, 1, 1) * once)}
 
 
 def under_a_compiler() -> dict[str, float]:
@@ -218,6 +250,8 @@ def all_cases() -> dict[str, dict[str, float]]:
         "strange layouts": strange_layouts(),
         "second derivative": second_derivative(),
         "modules": modules(),
+        "second derivative of learned weights": second_derivative_of_learned(),
+        "many upstream gradients": many_upstream_gradients(),
         "under a compiler": under_a_compiler(),
         "nothing shared": nothing_shared(),
         "label out of range": label_out_of_range(),

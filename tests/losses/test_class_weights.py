@@ -8,7 +8,7 @@ from oracle import batch
 
 from sohot import ScatterAlignment
 from sohot.functional import scatter_alignment
-from sohot.losses.class_weights import closed_form_weight
+from sohot.functional.class_weighting import closed_form_weight
 
 SIZES = ([4, 3, 0, 5, 1, 4], [3, 3, 4, 1, 3, 3])
 

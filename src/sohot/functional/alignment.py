@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from .checks import check_alignment_input, check_rows
-from .dispatch import Alignment, align
+from .composed import Alignment
+from .dispatch import align
 from .gram import signed_gram
 from .plain_checks import ESTIMATORS, check_choice, check_count, check_orders
 from .recomputed import recomputed

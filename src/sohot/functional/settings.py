@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from .class_weighting import ClassWeighting
 from .terms import NO_MORE, RowsNeeded
 
 
@@ -14,6 +15,8 @@ class Settings(NamedTuple):
     unbiased: bool = False
     needed: RowsNeeded = NO_MORE
     check_values: bool = True
+    weighting: ClassWeighting | None = None  # of classes; None for none
+    momentum: float | None = None  # of the running scale, 0 to keep the first; None for a scale that stays
 
     @property
     def estimator(self) -> str:

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from ..functional.dispatch import Alignment, align
-from ..functional.fused.autograd import FusedResult
+from ..functional.class_weighting import ClassWeighting
+from ..functional.dispatch import align
 from ..functional.plain_checks import ESTIMATORS, check_choice, check_count, check_not_negative, check_orders
 from ..functional.settings import Settings
-from ..functional.terms import RowsNeeded, term_shares, term_weights
+from ..functional.terms import RowsNeeded, term_weights
 from ..methods.choices import CLASS_WEIGHTS, FEATURE_SCALES, SCOPES
-from .class_weights import ClassWeights, closed_form_weight, weight_penalty
-from .sources import DomainPair, domain_pair
+from .class_weights import ClassWeights
+from .sources import domain_pair
 
 Parts = dict[str, Tensor]
 
@@ -98,11 +98,7 @@ class ScatterAlignment(nn.Module):
         if class_weights is not None:
             check_choice(class_weights, CLASS_WEIGHTS, "class_weights, if given,")
         self.class_weights = class_weights
-        self.weights = (
-            ClassWeights(len(self.orders), self._num_groups, self.alpha1, self.alpha2)
-            if class_weights == "learned"
-            else None
-        )
+        self.weights = ClassWeights(len(self.orders), self._num_groups) if class_weights == "learned" else None
         self.register_buffer("scale", torch.zeros(()))  # 0: not known yet
 
     @property
@@ -166,73 +162,45 @@ class ScatterAlignment(nn.Module):
             num_sources=self.num_sources,
             check_values=self.check_values,
         )
-        settings = self._settings()
-        weights, penalty = self._weigh(batch, settings)
-        result = self._align(batch, settings, weights)
-        if self.feature_scale != "none":
-            self._update_scale(result.spread)
-        loss = result.loss if penalty is None else result.loss + penalty
-        if not return_parts:
-            return loss
-        names = ["means", *(f"order{order}" for order in self.orders)]
-        parts = dict(zip(names, result.terms.unbind(), strict=True))
-        parts["weight_penalty"] = torch.zeros_like(result.loss) if penalty is None else penalty
-        return loss, {name: part.detach() for name, part in parts.items()}
-
-    def _settings(self) -> Settings:
-        sigmas, unbiased = term_weights(self.sigma2, self.sigma1), self.estimator == "unbiased"
-        return Settings(self._num_groups, self.orders, sigmas, unbiased, self.needed, self.check_values)
-
-    def _align(self, batch: DomainPair, settings: Settings, weights: Tensor | None) -> Alignment | FusedResult:
-        return align(
+        learned = self.weights
+        result = align(
             batch.source,
             batch.source_groups,
             batch.target,
             batch.target_groups,
-            settings,
-            weights=weights,
-            scale=None if self.feature_scale == "none" else self.scale.clone(),
+            self._settings(),
+            weights=None if learned is None else learned.raw_zeta,
+            zeta_bar=None if learned is None else learned.raw_zeta_bar,
+            scale=None if self.feature_scale == "none" else self.scale,
             source_weights=batch.source_weights,
             target_weights=batch.target_weights,
         )
+        if result.next_scale is not None:
+            with torch.no_grad():
+                self.scale.copy_(result.next_scale)
+        if not return_parts:
+            return result.loss
+        names = ["means", *(f"order{order}" for order in self.orders), "weight_penalty"]
+        return result.loss, dict(zip(names, result.parts, strict=True))
 
-    def _weigh(self, batch: DomainPair, settings: Settings) -> tuple[Tensor | None, Tensor | None]:
-        """Return ζ̄ and ζ, (1 + orders, groups), and the penalty on them; None without class weights."""
-        if self.class_weights is None:
-            return None, None
-        if self.weights is not None:
-            return self.weights(), self.weights.penalty()
-        with torch.no_grad():
-            distances = self._align(batch, settings, None).distances
-            shares = term_shares(
-                batch.source_groups,
-                batch.target_groups,
-                self._num_groups,
-                self.orders,
-                self.estimator,
-                distances.dtype,
-                batch.row_weights,
-                self.needed,
-            )
-            zeta_bar = closed_form_weight(distances[0], shares[0], self.sigma2, self.alpha2)
-            zeta = torch.stack(
-                [
-                    closed_form_weight(distances[k], shares[k], sigma, self.alpha1)
-                    for k, sigma in enumerate(self.sigma1, start=1)
-                ]
-            )
-        # The weights minimise the loss, so its derivative through them is zero: they are constants to autograd.
-        return torch.cat([zeta_bar.unsqueeze(0), zeta]), weight_penalty(zeta, zeta_bar, self.alpha1, self.alpha2)
-
-    @torch.no_grad()
-    def _update_scale(self, spread: Tensor) -> None:
-        known = self.scale > 0
+    def _settings(self) -> Settings:
+        momentum = weighting = None
         if self.feature_scale == "initial":
-            self.scale.copy_(torch.where(known, self.scale, spread))
+            momentum = 0.0  # keep the first
         elif self.feature_scale == "unit" and self.training:
-            spread = spread.to(self.scale.dtype)
-            moved = torch.where(known, torch.lerp(self.scale, spread, self.momentum), spread)
-            self.scale.copy_(torch.where(spread > 0, moved, self.scale))
+            momentum = self.momentum
+        if self.class_weights is not None:
+            weighting = ClassWeighting(self.sigma1, self.sigma2, self.alpha1, self.alpha2)
+        return Settings(
+            self._num_groups,
+            self.orders,
+            term_weights(self.sigma2, self.sigma1),
+            self.estimator == "unbiased",
+            self.needed,
+            self.check_values,
+            weighting,
+            momentum,
+        )
 
     def extra_repr(self) -> str:
         """Show the settings when the module is printed."""

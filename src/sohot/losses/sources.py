@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..functional.checks import check_alignment_input, check_label_range, check_labels, check_row_weights
 from ..functional.recomputed import look
-from ..functional.row_weights import RowWeights, row_weights
+from ..functional.row_weights import row_weights
 
 Weights = tuple[Tensor | None, Tensor | None]
 """Weights of the source rows and of the target rows, as given."""
@@ -28,11 +28,6 @@ class DomainPair(NamedTuple):
     target_groups: Tensor
     source_weights: Tensor | None
     target_weights: Tensor | None
-
-    @property
-    def row_weights(self) -> RowWeights | None:
-        """The weights of both domains, if either has them."""
-        return row_weights(self.source, self.target, self.source_weights, self.target_weights)
 
 
 def domain_pair(

@@ -21,22 +21,31 @@ from .operators import evaluate
 from .plan import Plan
 from .store import Store
 
-Given = tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor | None]
-"""Source, its labels, target, its labels, weights of terms and classes, scale, and weights of the rows of both."""
+Optional = Tensor | None
+Given = tuple[Tensor, Tensor, Tensor, Tensor, Optional, Optional, Optional, Optional, Optional]
+"""Source, its labels, target, its labels, weights of terms and classes, ζ̄, scale, and weights of the rows of both.
+
+If ζ̄ is given, both it and the weights, then of the scatters alone, are learned, and raised to 0 in place.
+"""
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
-"""Those in the source, the target, and the weights of terms and classes."""
+"""Those in the source, the target, and the weights of all terms and classes."""
 
 
 class FusedResult:
     """The fields of `functional.alignment.Alignment`, each made when it is asked for."""
 
-    def __init__(self, loss: Tensor, store: Store, numbers: Tensor) -> None:
-        self.loss, self._store, self._numbers = loss, store, numbers
+    def __init__(self, loss: Tensor, numbers: Tensor, store: Store, settings: Settings) -> None:
+        self.loss, self._numbers, self._store, self._settings = loss, numbers, store, settings
 
     @property
     def terms(self) -> Tensor:
         """Contributions of the means and of each order to the loss (1 + orders,)."""
-        return self._store.view(self._numbers, "terms")
+        return self._store.view(self._numbers, "terms")[:-1]
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """The terms and the penalty on the weights of classes: they add up to the loss."""
+        return self._store.view(self._numbers, "terms").unbind()
 
     @property
     def distances(self) -> Tensor:
@@ -48,36 +57,42 @@ class FusedResult:
         """Root of the mean squared distance of a row from the centre of its class."""
         return self._store.view(self._numbers, "spread")
 
+    @property
+    def next_scale(self) -> Tensor | None:
+        """The scale of the next batch, if it changes."""
+        return None if self._settings.momentum is None else self._store.view(self._numbers, "scales")[1]
+
 
 def conformed(given: Given) -> Given:
     """Bring tensors into the form that the kernels take: columns without gaps, on one device."""
-    source, source_labels, target, target_labels, weights, scale, *of_rows = given
+    source, source_labels, target, target_labels, weights, zeta_bar, scale, *of_rows = given
     source, target = (x if x.stride(1) == 1 else x.contiguous() for x in (source, target))
     source_labels, target_labels = source_labels.contiguous(), target_labels.contiguous()
     weights, scale = (x if x is None or x.device == source.device else x.to(source.device) for x in (weights, scale))
-    return source, source_labels, target, target_labels, weights, scale, of_rows[0], of_rows[1]
+    return source, source_labels, target, target_labels, weights, zeta_bar, scale, of_rows[0], of_rows[1]
 
 
 def planned_alignment(plan: Plan, given: Given) -> FusedResult:
     """Compute an alignment by a plan made for `given`; not for compilers and `torch.func`."""
     found: list[Tensor] = []
-    loss: Tensor = _PlannedAlignment.apply(given[0], given[2], given[4], (plan, given, found))  # type: ignore[no-untyped-call]
-    return FusedResult(loss, plan.results, found[0])
+    source, _, target, _, weights, zeta_bar, *_ = given
+    loss: Tensor = _PlannedAlignment.apply(source, target, weights, zeta_bar, (plan, given, found))  # type: ignore[no-untyped-call]
+    return FusedResult(loss, found[0], plan.results, plan.settings)
 
 
 def fused_alignment(given: Given, settings: Settings) -> FusedResult:
     """Compute an alignment in a form that compilers and `torch.func` can take apart."""
-    terms = 1 + len(settings.orders)
     loss, numbers, *_ = _FusedAlignment.apply(  # type: ignore[no-untyped-call]
-        *given,
+        *given[:5],
+        *given[6:],
         settings.num_classes,
         list(settings.orders),
-        list(settings.sigmas or (1.0,) * terms),
+        list(settings.sigmas or (1.0,) * (1 + len(settings.orders))),
         settings.unbiased,
         list(settings.needed),
         settings.check_values,
     )
-    return FusedResult(loss, Store(results(terms, settings.num_classes, given[4] is not None)), numbers)
+    return FusedResult(loss, numbers, Store(results(settings, given[4] is not None)), settings)
 
 
 class _PlannedAlignment(torch.autograd.Function):
@@ -88,16 +103,28 @@ class _PlannedAlignment(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, _source: Tensor, _target: Tensor, _weights: Tensor | None, call: Any) -> Tensor:
+    def forward(
+        ctx: Any, _source: Tensor, _target: Tensor, weights: Optional, zeta_bar: Optional, call: tuple[Any, ...]
+    ) -> Tensor:
         ctx.plan, given, found = call
         loss, *kept = evaluate(ctx.plan, *given)
-        ctx.save_for_backward(*given, *kept)
+        ctx.learned = None
+        if zeta_bar is not None:  # not saved: the next call may raise them to 0 once more
+            ctx.learned, weights = (zeta_bar, weights), None
+            torch.autograd.graph.increment_version(zeta_bar)
+            torch.autograd.graph.increment_version(ctx.learned[1])
+        ctx.save_for_backward(*given[:4], weights, *given[7:], *kept)
         found.append(kept[0])
         return loss
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        return *_gradients(ctx, upstream, ctx.needs_input_grad[:3], ctx.plan.settings, ctx.plan), None
+        wants_source, wants_target, *of_weights, _ = ctx.needs_input_grad
+        wanted = wants_source, wants_target, any(of_weights)
+        by_source, by_target, by_weights = _gradients(ctx, upstream, wanted, ctx.plan.settings, ctx.plan)
+        if by_weights is None or ctx.learned is None:
+            return by_source, by_target, by_weights, None, None
+        return by_source, by_target, by_weights[1:], by_weights[0], None
 
 
 class _FusedAlignment(torch.autograd.Function):
@@ -127,8 +154,8 @@ class _FusedAlignment(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.save_for_backward(*inputs[:8], *output[1:])
-        ctx.settings = inputs[8:]
+        ctx.save_for_backward(*inputs[:5], *inputs[6:8], *output[1:])
+        ctx.learned, ctx.settings = None, inputs[8:]
         ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
 
@@ -154,52 +181,61 @@ def _gradients(
     if torch.is_grad_enabled():  # create_graph=True: a second derivative is needed
         found = _differentiable_gradients(ctx, upstream, settings)
         return found[0] if wanted[0] else None, found[1] if wanted[1] else None, found[2] if wanted[2] else None
-    source, _, target, _, weights, _, _, _, numbers, kept, row_weights = ctx.saved_tensors
+    source, _, target, _, weights, _, _, numbers, kept, row_weights = ctx.saved_tensors
     by_source = by_target = by_weights = None
     if wanted[0] or wanted[1]:
         if row_weights is not None and not row_weights.numel():
             row_weights = None
-        data = source, target, kept, row_weights, upstream
-        if torch.compiler.is_compiling() or plan is None:
-            backward = torch.ops.sohot.fused_alignment_backward if torch.compiler.is_compiling() else operators.backward
+        is_compiling = torch.compiler.is_compiling()
+        is_batched = not is_compiling and torch._C._functorch.is_legacy_batchedtensor(upstream)  # is_grads_batched
+        data = source, target, kept, row_weights, torch.ones_like(numbers[0]) if is_batched else upstream
+        if is_compiling or plan is None:
+            backward = torch.ops.sohot.fused_alignment_backward if is_compiling else operators.backward
             constants = settings.num_classes, list(settings.orders), settings.unbiased
             by_source, by_target = backward(*data, *constants, *wanted[:2])
         else:
             by_source, by_target = plan.backward(*data, wanted[:2])
+        if is_batched:
+            by_source, by_target = by_source * upstream, by_target * upstream
     if wanted[2]:
-        store = Store(results(1 + len(settings.orders), settings.num_classes, has_weights=True))
-        by_weights = store.view(numbers, "by_weights") * upstream
-        by_weights = (by_weights.sum(1, keepdim=True) if weights.shape[1] == 1 else by_weights).to(weights.dtype)
+        by_weights = Store(results(settings, has_weights=True)).view(numbers, "by_weights") * upstream
+        if weights is not None:
+            by_weights = (by_weights.sum(1, keepdim=True) if weights.shape[1] == 1 else by_weights).to(weights.dtype)
     return by_source if wanted[0] else None, by_target if wanted[1] else None, by_weights
 
 
 def _differentiable_gradients(ctx: Any, upstream: Tensor, settings: Settings) -> Gradients:
     """The gradients in plain operations that can be differentiated again."""
-    source, source_labels, target, target_labels, weights, scale, *row_weights = ctx.saved_tensors[:8]
-    numbers, orders, given = ctx.saved_tensors[8], settings.orders, None
-    if row_weights[0] is not None:
-        given = RowWeights(*row_weights)
+    source, source_labels, target, target_labels, weights, *row_weights = ctx.saved_tensors[:7]
+    of_rows = None if row_weights[0] is None else RowWeights(*row_weights)
+    store = Store(results(settings, weights is not None or ctx.learned is not None))
+    found = store.views(ctx.saved_tensors[7])
+    if ctx.learned is not None:  # the values that were used, with the derivative of the parameters as they are now
+        now = torch.cat([ctx.learned[0].unsqueeze(0), ctx.learned[1]])
+        weights = found["used_weights"] + (now - now.detach())
+    elif settings.weighting is not None:
+        weights = found["used_weights"]
     shares = term_shares(
         source_labels,
         target_labels,
         settings.num_classes,
-        orders,
+        settings.orders,
         settings.estimator,
-        row_weights=given,
+        row_weights=of_rows,
         needed=settings.needed,
     )
     if settings.sigmas is not None:
         shares = shares * constant_weights(settings.sigmas, shares)
-    store = Store(results(1 + len(orders), settings.num_classes, weights is not None))
-    spread = store.view(numbers, "spread")
-    divisor = torch.ones_like(spread)
-    if scale is not None:
-        divisor = torch.where(scale > 0, scale, torch.where(spread > 0, spread, 1.0))
-    shared_weights = shares if weights is None else weights * shares
     by_source, by_target, by_shared = differentiable_gradients(
-        partial(weighted_sum, orders=list(orders), unbiased=settings.unbiased),
-        (source, target, shared_weights),
-        (source_labels, target_labels, divisor, *(given or ())),
+        partial(weighted_sum, orders=list(settings.orders), unbiased=settings.unbiased),
+        (source, target, shares if weights is None else weights * shares),
+        (source_labels, target_labels, found["scales"][0], *(of_rows or ())),
         (upstream,),
     )
-    return by_source, by_target, None if weights is None else (by_shared * shares).sum_to_size(weights.shape)
+    if weights is None:
+        return by_source, by_target, None
+    by_weights = (by_shared * shares).sum_to_size(weights.shape)
+    if ctx.learned is not None:
+        assert settings.weighting is not None
+        by_weights = by_weights + 2 * upstream * constant_weights(settings.weighting.alphas, shares) * (weights - 1)
+    return by_source, by_target, by_weights

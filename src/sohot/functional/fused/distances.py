@@ -12,6 +12,7 @@ import triton.language as tl
 
 from .rows import NOWHERE, pair_weights
 from .weights import apart_factor, store_weights, totals_of, weights_of, without_absent
+from .zeta import class_weights, next_scale
 
 
 @triton.jit
@@ -115,26 +116,18 @@ def distances_of_class(
 @triton.jit
 def weigh(
     numbers,
-    weights,
-    scale,
-    loss,
-    terms,
-    distances,
-    spread,
-    by_weights,
-    sigmas,
+    results,
+    weighing,
     row_numbers,
     classes,
     rows,
-    full_rows,
-    scatter_rows,
-    weights_row,
-    weights_column,
     ORDERS: tl.constexpr,
     UNBIASED: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """Turn the distances of all classes into the loss, its terms and the coefficients of its gradient; one program."""
+    loss, terms, distances, spread, scales, by_weights, used_weights = results
+    sigmas, _, _, _, scale, momentum, _, _, full_rows, scatter_rows = weighing
     raw_distances, coefficients, counts, energies, _ = parts_of(numbers, classes, ORDERS)
     nothing = tl.zeros((BLOCK,), tl.float64)
     energy, taken, shared, seen = nothing, nothing, nothing, nothing
@@ -153,17 +146,20 @@ def weigh(
             seen += tl.load(row_numbers + 5 * classes + c, mask=c < classes, other=0.0)
     energy, taken, shared, seen = tl.sum(energy, 0), tl.sum(taken, 0), tl.sum(shared, 0), tl.sum(seen, 0)
     energy = energy / tl.where(taken > 0, taken, 1.0)
-    tl.store(spread, tl.sqrt(energy).to(tl.float32))
+    own_scale = tl.sqrt(energy).to(tl.float32)
+    tl.store(spread, own_scale)
     # A `scale` of 0 means the root of the energy. A row of no class makes everything NaN: no other signal is possible.
     square = tl.where(energy > 0, energy, 1.0)
     if scale is not None:
         given = tl.load(scale).to(tl.float64)
         square = tl.where(given > 0, given * given, square)
+        tl.store(scales + 1, next_scale(given, own_scale.to(tl.float64), momentum))
     else:
         square = 1.0 + 0.0 * square
+    tl.store(scales, tl.sqrt(square))
     square = tl.where(seen == rows, square, float("nan"))
 
-    total = nothing
+    total, penalties = nothing, nothing
     for k in tl.static_range(len(ORDERS) + 1):
         shrink = 1.0 / square
         if k > 0:
@@ -190,15 +186,16 @@ def weigh(
             distance = tl.where(defined, distance, 0.0)
             weight = tl.where(defined, sigmas[k] / tl.maximum(shared, 1.0), 0.0)
             weight *= tl.where(full_rows > 1.0, tl.minimum(effective / full_rows, 1.0), 1.0)
-            if weights is not None:
-                tl.store(by_weights + k * classes + c, (weight * distance).to(tl.float32), mask=inside)
-                weight *= tl.load(weights + k * weights_row + c * weights_column, mask=inside, other=0.0).to(tl.float64)
+            zeta, penalty = class_weights(k, c, classes, weight, distance, weighing, by_weights, used_weights)
+            weight *= zeta
+            penalties += penalty
             tl.store(distances + k * classes + c, distance.to(tl.float32), mask=inside)
             tl.store(coefficients + k * classes + c, weight * shrink, mask=inside)
             term += weight * distance
         tl.store(terms + k, tl.sum(term, 0).to(tl.float32))
         total += term
-    tl.store(loss, tl.sum(total, 0).to(tl.float32))
+    tl.store(terms + len(ORDERS) + 1, tl.sum(penalties, 0).to(tl.float32))
+    tl.store(loss, tl.sum(total + penalties, 0).to(tl.float32))
 
 
 @triton.jit

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import torch
 
-from ..terms import RowsNeeded
+from ..settings import Settings
 from .layout import Layout, columns_each, power_of_two
 from .prepared import Launch
 from .store import Section
@@ -45,23 +45,19 @@ class Problem(NamedTuple):
         return self.rows > self.layout.capacity
 
 
-class Weighing(NamedTuple):
-    """How distances become the loss; only forward."""
-
-    sigmas: tuple[float, ...]  # of each term
-    needed: RowsNeeded
-    strides: tuple[int, int] | None  # of the weights of terms and classes; None without them
-
-
-def results(terms: int, classes: int, has_weights: bool) -> dict[str, Section]:
-    """What a call finds besides the loss; `has_weights` says whether there are weights of terms and classes."""
+def results(settings: Settings, has_weights: bool) -> dict[str, Section]:
+    """What a call finds besides the loss; `has_weights` says whether weights of terms and classes are given."""
+    terms, classes = 1 + len(settings.orders), settings.num_classes
     found = {
-        "terms": Section(torch.float32, (terms,)),
+        "terms": Section(torch.float32, (terms + 1,)),  # of the loss, and the penalty on the weights of classes
         "distances": Section(torch.float32, (terms, classes)),
         "spread": Section(torch.float32, ()),
+        "scales": Section(torch.float64, (2,)),  # what divided the features, and the next scale
     }
-    if has_weights:  # derivative of the loss in each weight
-        found["by_weights"] = Section(torch.float32, (terms, classes))
+    if has_weights:
+        found["by_weights"] = Section(torch.float32, (terms, classes))  # derivative of the loss in each weight
+    if settings.weighting is not None:
+        found["used_weights"] = Section(torch.float32, (terms, classes))
     return found
 
 
@@ -84,11 +80,13 @@ def workspace(problem: Problem) -> dict[str, Section]:
     return found
 
 
-def forward_launches(problem: Problem, weighing: Weighing) -> list[Launch]:
+def forward_launches(problem: Problem, settings: Settings, strides: tuple[int, int]) -> list[Launch]:
     """Find the rows of each class, multiply them, compute distances from the products and the loss from those.
 
-    Besides the names of `results` and `workspace`: source, source_labels, target, target_labels, weights and scale (if
-    given), row_weights (2, n + m) (if rows have weights, see `weights`) and loss.
+    `strides` are those of the weights of terms and classes.
+
+    Besides the names of `results` and `workspace`: source, source_labels, target, target_labels, weights, zeta_bar and
+    scale (if given), row_weights (2, n + m) (if rows have weights, see `weights`) and loss.
     """
     from . import distances, large, passes, rows
 
@@ -149,18 +147,20 @@ def forward_launches(problem: Problem, weighing: Weighing) -> list[Launch]:
                 **constants,
             )
         )
-    return [*launches, _weigh(problem, weighing)]
+    return [*launches, _weigh(problem, settings, strides)]
 
 
-def _weigh(problem: Problem, weighing: Weighing) -> Launch:
+def _weigh(problem: Problem, settings: Settings, strides: tuple[int, int]) -> Launch:
     from .distances import weigh
 
-    given, made = ("numbers", "weights", "scale"), ("loss", "terms", "distances", "spread", "by_weights")
-    sizes = problem.classes, problem.rows, weighing.needed.full, weighing.needed.scatter
+    made = "loss", "terms", "distances", "spread", "scales", "by_weights", "used_weights"
+    sigmas, tensors = settings.sigmas or (1.0,) * problem.terms, ("weights", "zeta_bar", "scale")
+    alphas = None if settings.weighting is None else settings.weighting.alphas
+    how = sigmas, alphas, *tensors, settings.momentum or 0.0, *strides, *settings.needed
     return Launch(
         weigh,
         (1, 1, 1),
-        (*given, *made, weighing.sigmas, "row_numbers", *sizes, *(weighing.strides or (0, 0))),
+        ("numbers", made, how, "row_numbers", problem.classes, problem.rows),
         ORDERS=problem.orders,
         UNBIASED=problem.unbiased,
         BLOCK=min(1024, max(32, power_of_two(problem.classes))),

@@ -22,6 +22,7 @@ def evaluate(
     target: Tensor,
     target_labels: Tensor,
     weights: Tensor | None,
+    zeta_bar: Tensor | None,
     scale: Tensor | None,
     source_weights: Tensor | None,
     target_weights: Tensor | None,
@@ -32,11 +33,12 @@ def evaluate(
     if settings.check_values:
         check_rows(*data, *given, num_classes=settings.num_classes)
         check_numbers(weights, scale)
+        check_numbers(zeta_bar, None)
     if given:
         both = RowWeights(*given)
         kinds = both.within_classes(source_labels, target_labels, settings.num_classes), both.overall()
         row_weights = torch.stack([torch.cat(kind) for kind in kinds]).float()
-    loss, found, kept = plan.forward(*data, weights, scale, row_weights)
+    loss, found, kept = plan.forward(*data, weights, zeta_bar, scale, row_weights)
     if settings.check_values:
         check_distances(plan.results.view(found, "distances"), settings.orders)
     return loss, found, kept, row_weights
@@ -60,7 +62,7 @@ def forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`evaluate` with a plan for these arguments; the weights of rows are empty if there are none."""
     settings = Settings(num_classes, tuple(orders), tuple(sigmas), unbiased, RowsNeeded(*needed), check_values)
-    tensors = source, source_labels, target, target_labels, weights, scale
+    tensors = source, source_labels, target, target_labels, weights, None, scale
     plan = find_plan(*tensors, source_weights is not None, settings)
     loss, found, kept, row_weights = evaluate(plan, *tensors, source_weights, target_weights)
     return loss, found, kept, loss.new_empty(0) if row_weights is None else row_weights
@@ -80,7 +82,9 @@ def backward(
 ) -> tuple[Tensor, Tensor]:
     """The gradient in the features of the wanted domains."""
     settings = Settings(num_classes, tuple(orders), unbiased=unbiased)
-    plan = find_plan(source, source, target, target, None, None, row_weights is not None, settings)  # without labels
+    plan = find_plan(
+        source, source, target, target, None, None, None, row_weights is not None, settings
+    )  # without labels
     return plan.backward(source, target, kept, row_weights, upstream, (wants_source, wants_target))
 
 
@@ -94,7 +98,7 @@ def _(*arguments: Any) -> tuple[Tensor, ...]:
     source, _, target, _, weights, _, source_weights, _, num_classes, orders, *_ = arguments
     settings = Settings(num_classes, tuple(orders))
     problem = problem_of(source, target, settings, are_weighted=source_weights is not None)
-    found = Store(results(problem.terms, problem.classes, weights is not None))
+    found = Store(results(settings, weights is not None))
     kept = Store(workspace(problem))
     loss = source.new_empty((), dtype=torch.float32)
     row_weights = 0 if source_weights is None else (2, problem.rows)

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from ..settings import Settings
 from . import layout
-from .launch import Problem, Weighing, backward_launches, forward_launches, results, workspace
+from .launch import Problem, backward_launches, forward_launches, results, workspace
 from .prepared import Launches, Named
 from .store import Store
 
-INPUTS = ("source", "source_labels", "target", "target_labels", "weights", "scale", "row_weights")
+INPUTS = ("source", "source_labels", "target", "target_labels", "weights", "zeta_bar", "scale", "row_weights")
 OF_GRADIENT = ("source", "target", "row_weights", "upstream", "by_source", "by_target")
 MOST_PLANS = 1024
 
@@ -30,12 +30,13 @@ def find_plan(
     target: Tensor,
     target_labels: Tensor,
     weights: Tensor | None,
+    zeta_bar: Tensor | None,
     scale: Tensor | None,
     are_weighted: bool,
     settings: Settings,
 ) -> "Plan":
     """Return the plan for tensors of these types, shapes, strides and alignments; a new one if there is none."""
-    tensors = source, source_labels, target, target_labels, weights, scale
+    tensors = source, source_labels, target, target_labels, weights, zeta_bar, scale
     key = settings, are_weighted, *(None if x is None else kind_of(x) for x in tensors)
     found = _plans.get(key)
     if found is None:
@@ -79,11 +80,10 @@ class Plan:
 
     def __init__(self, problem: Problem, settings: Settings, weights_strides: tuple[int, int] | None) -> None:
         self.settings, self.problem = settings, problem
-        weighing = Weighing(settings.sigmas or (1.0,) * problem.terms, settings.needed, weights_strides)
-        self.results = Store(results(problem.terms, problem.classes, weights_strides is not None))
+        self.results = Store(results(settings, weights_strides is not None))
         self.workspace = Store(workspace(problem))
         names = *INPUTS, "loss", *self.results.sections, *self.workspace.sections
-        self._forward = Launches(forward_launches(problem, weighing), names)
+        self._forward = Launches(forward_launches(problem, settings, weights_strides or (0, 0)), names)
         self._backward: dict[Hashable, Launches] = {}
 
     def forward(self, *inputs: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:

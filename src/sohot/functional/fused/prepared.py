@@ -13,6 +13,7 @@ from torch import Tensor
 
 Grid = tuple[int, int, int]
 Named = dict[str, Tensor]
+Choice = Callable[[list[Any]], Any]
 
 
 class Launch:
@@ -21,8 +22,8 @@ class Launch:
     Args:
         kernel: A function under `triton.jit` whose constants come last.
         grid: Number of programs.
-        arguments: All its arguments except the constants, in order. A string is the name of a tensor, also in a tuple
-            of two or more; None is passed where there is no tensor of that name.
+        arguments: All its arguments except the constants, in order. A string is the name of a tensor, also within a
+            tuple; None is passed where there is no tensor of that name.
         constants: Its constants and compiler options.
     """
 
@@ -33,8 +34,8 @@ class Launch:
         """Launch the kernel on these tensors and return it compiled; None if it is interpreted."""
 
         def value(argument: Any) -> Any:
-            if _are_names(argument):
-                return tuple(map(tensors.get, argument))
+            if _is_group(argument):
+                return tuple(map(value, argument))
             return tensors.get(argument) if isinstance(argument, str) else argument
 
         return self.kernel[self.grid](*map(value, self.arguments), **self.constants)
@@ -55,9 +56,8 @@ class Launches:
 
     def __init__(self, launches: Sequence[Launch], names: Sequence[str]) -> None:
         self._launches, self._names = launches, list(names)
-        self._groups = [x for launch in launches for x in launch.arguments if _are_names(x)]
-        self._choose_groups = [itemgetter(*(self._place(name, []) for name in group)) for group in self._groups]
         self._numbers: list[Any] = []  # all that the kernels take besides addresses
+        self._groups: list[Any] = []  # what picks the values of tuples
         self._prepared: list[tuple[Any, ...]] = []
         self._triton: Any = None  # settings of Triton at run time
 
@@ -73,9 +73,9 @@ class Launches:
             self._prepare(tensors())
             return
         stream = torch._C._cuda_getCurrentRawStream(device)
-        values = [*addresses, None]
-        values += [choose(values) for choose in self._choose_groups]
-        values += self._numbers
+        values = [*addresses, *self._numbers]
+        for choose in self._groups:
+            values.append(choose(values))
         for run, (x, y, z), function, metadata, choose, _ in self._prepared:
             run(x, y, z, stream, function, metadata, None, None, None, *choose(values))
 
@@ -85,31 +85,44 @@ class Launches:
             return
         from triton import knobs  # type: ignore[import-untyped,unused-ignore]
 
-        numbers: list[Any] = []
-        prepared = []
-        for launch, kernel in zip(self._launches, compiled, strict=True):
-            places = [self._place(x, numbers) for x in launch.arguments]
-            places += [self._number(x, numbers) for x in launch.values_of_constants]
-            run = _runner(kernel), launch.grid, kernel.function, kernel.packed_metadata
-            prepared.append((*run, itemgetter(*places), kernel))  # the kernel must stay alive
-        self._triton, self._numbers, self._prepared = knobs.runtime, numbers, prepared
+        choices, numbers, groups = _choices(self._launches, self._names)
+        prepared = [
+            (_runner(kernel), launch.grid, kernel.function, kernel.packed_metadata, choose, kernel)  # kept alive
+            for launch, kernel, choose in zip(self._launches, compiled, choices, strict=True)
+        ]
+        self._triton, self._numbers, self._groups, self._prepared = knobs.runtime, numbers, groups, prepared
 
-    # Values to choose from are the addresses, a None for all that is missing, groups of them, and numbers.
 
-    def _place(self, argument: Any, numbers: list[Any]) -> int:
-        if isinstance(argument, str):
-            return self._names.index(argument) if argument in self._names else len(self._names)
-        if _are_names(argument):
-            return len(self._names) + 1 + self._groups.index(argument)
-        return self._number(argument, numbers)
+def _choices(launches: Sequence[Launch], names: list[str]) -> tuple[list[Choice], list[Any], list[Choice]]:
+    """Return what picks the values of each launch among the addresses of names, numbers and tuples, in this order.
 
-    def _number(self, value: Any, numbers: list[Any]) -> int:
+    Also returns these numbers, and what picks the values of each tuple among addresses and numbers.
+    """
+    numbers: list[Any] = []
+
+    def number(value: Any) -> int:
         numbers.append(value)
-        return len(self._names) + len(self._groups) + len(numbers)
+        return len(names) + len(numbers) - 1
+
+    def place(argument: Any) -> int | Choice:
+        if _is_group(argument):
+            return itemgetter(*map(place, argument))
+        if isinstance(argument, str):
+            return names.index(argument) if argument in names else number(None)
+        return number(argument)
+
+    places = [[*map(place, launch.arguments), *map(number, launch.values_of_constants)] for launch in launches]
+    groups = [x for own in places for x in own if not isinstance(x, int)]
+    of_groups = {id(group): len(names) + len(numbers) + k for k, group in enumerate(groups)}
+    choices: list[Choice] = [
+        itemgetter(*(x if isinstance(x, int) else of_groups[id(x)] for x in own)) for own in places
+    ]
+    return choices, numbers, groups
 
 
-def _are_names(argument: Any) -> bool:
-    return isinstance(argument, tuple) and len(argument) > 1 and all(isinstance(name, str) for name in argument)
+def _is_group(argument: Any) -> bool:
+    """Whether an argument is a tuple with tensors."""
+    return isinstance(argument, tuple) and any(isinstance(x, str) for x in argument)
 
 
 def _runner(compiled: Any) -> Any:

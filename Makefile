@@ -1,9 +1,9 @@
-# make install | demo | toy | test | lint | bench | bench-cache: each sets up .venv first.
+# make install | demo | toy | test | lint | bench | bench-cache | bench-gpu: each sets up .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo toy test lint bench bench-cache clean
+.PHONY: install demo toy test lint bench bench-cache bench-gpu clean
 
 install: $(VENV)/.installed-dev
 
@@ -32,6 +32,11 @@ bench: install $(VENV)/.installed-bench
 
 bench-cache: install
 	$(BIN)/python benchmarks/trunk_cache.py
+
+# The constraints install torch for CPUs where its index has no other: with GPU_PYTHON=python3 another one measures.
+GPU_PYTHON ?= $(BIN)/python
+bench-gpu: install
+	PYTHONPATH=src $(GPU_PYTHON) benchmarks/gpu.py
 
 clean:
 	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

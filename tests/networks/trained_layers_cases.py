@@ -124,6 +124,9 @@ def main():
                 parameter.zero_()
             assert model(images).equal(together[0])
             assert not copy(images).equal(together[0])
+        model.double()
+        exact = with_gradients(model, images.detach().double().requires_grad_())
+        assert error(before[0], exact[0]) < 1e-6
         found[name] = max(error(one, other) for one, other in zip(before, together, strict=True))
     print(json.dumps(found))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
@@ -19,6 +19,7 @@ from torch.autograd.function import once_differentiable
 from .fusion import Layer, Rewriting
 
 _BOUNDS: dict[type, tuple[float, float]] = {nn.ReLU: (0.0, inf), nn.ReLU6: (0.0, 6.0)}
+_TYPES = (torch.float32, torch.bfloat16, torch.float16)
 _BLOCK = 1024
 _ROWS, _COLUMNS, _ROWS_EACH = 16, 64, 256
 
@@ -119,23 +120,28 @@ class TrainedConvolution(nn.Module):
 
     def __init__(self, layer: Layer, norm: nn.BatchNorm2d, bounds: tuple[float, float]) -> None:
         super().__init__()
-        assert norm.running_mean is not None
-        assert norm.running_var is not None
-        # In tuples, so that nothing is registered twice.
-        self.parts = (layer.weight, layer.bias, norm.weight, norm.bias)
-        self.statistics = (norm.running_mean, norm.running_var, norm.eps)
+        # In tuples, so that nothing is registered twice. The norm itself: moving a model gives it new buffers.
+        self.parts = (layer.weight, layer.bias)
+        self.norm = (norm,)
         self.geometry = _Geometry(layer.stride, layer.padding, layer.dilation, layer.groups)
         self.bounds = bounds
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Convolve, normalise and bound."""
-        mean, variance, epsilon = self.statistics
+        (weight, bias), (norm,) = self.parts, self.norm
+        mean, variance = norm.running_mean, norm.running_var
+        assert mean is not None
+        assert variance is not None
         dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else inputs.dtype
+        if dtype not in _TYPES:
+            outputs = F.conv2d(inputs, weight, bias, *self.geometry)
+            return F.batch_norm(outputs, mean, variance, norm.weight, norm.bias, eps=norm.eps).clamp(*self.bounds)
+        how = self.geometry, self.bounds
         given = inputs.to(dtype).contiguous(memory_format=torch.channels_last)
-        outputs: Tensor = _TrainedConvolution.apply(  # type: ignore[no-untyped-call]
-            given, *self.parts, mean, torch.rsqrt(variance + epsilon), self.geometry, self.bounds
+        outputs = _TrainedConvolution.apply(  # type: ignore[no-untyped-call]
+            given, weight, bias, norm.weight, norm.bias, mean, torch.rsqrt(variance + norm.eps), *how
         )
-        return outputs
+        return cast(Tensor, outputs)
 
 
 class _TrainedConvolution(torch.autograd.Function):

@@ -121,7 +121,8 @@ def fit(
             checkpoint = _open(folder, ranks)
         stack.enter_context(reproducible(settings.seed, fabric.device.type))
         stack.enter_context(batch_norm_over_ranks(model, ranks, fabric.device))
-        stack.enter_context(trained_layers(model, fabric.device))
+        if not settings.compile:  # the compiler joins layers itself
+            stack.enter_context(trained_layers(model, fabric.device))
         stack.enter_context(compiled(model, settings.compile, fabric.device))
         trainer = Trainer(fabric, model, source_domain, target_domain, batches, settings, pool)
         stack.callback(trainer.close)

@@ -33,7 +33,7 @@ bench: install $(VENV)/.installed-bench
 bench-cache: install
 	$(BIN)/python benchmarks/trunk_cache.py
 
-# The constraints install torch for CPUs where its index has no other: with GPU_PYTHON=python3 another one measures.
+# GPU_PYTHON: a Python whose torch knows your GPU, if that of .venv does not.
 GPU_PYTHON ?= $(BIN)/python
 bench-gpu: install
 	PYTHONPATH=src $(GPU_PYTHON) benchmarks/gpu.py

@@ -16,7 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from inspect import isgeneratorfunction
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,7 +26,7 @@ import torch
 from sohot._files import write_json
 from sohot.experiments import run_cell as cell_module
 from sohot.experiments.cell import Cell
-from sohot.experiments.cell_training import FEATURES, Workplace, draw_split
+from sohot.experiments.cell_training import Workplace
 from sohot.experiments.cell_trunks import needed_features
 from sohot.experiments.engines import Outcome
 from sohot.experiments.engines.local import LocalEngine
@@ -35,6 +35,7 @@ from sohot.experiments.grid_run import GridPlan, GridWatcher, plan_grid, run_gri
 from sohot.experiments.store import Store
 from sohot.networks.trunk_cache import cache_trunk
 from sohot.runs import train_and_test
+from sohot.runs.shared_parts import SharedParts
 from sohot.runs.trunk_folder import image_texts, join_images
 from sohot.training import training_run
 
@@ -43,7 +44,7 @@ IMAGES = {"amazon": 2817, "dslr": 498, "webcam": 795}
 METHODS = ("s+t", "l2-sp", "lp-ft", "means", "m", "so", "variance", "ccsa", "dsne", "dage", "supcon")
 PHASES = {
     "draw the split": (cell_module, "draw_split"),
-    "build the network": (train_and_test, "build_model"),
+    "build the network": (SharedParts, "network"),
     "batches": (train_and_test, "make_batches"),
     "trunk outputs to the device": (train_and_test, "training_inputs"),
     "classifier on frozen features": (train_and_test, "frozen_start"),
@@ -104,20 +105,29 @@ class Clock:
         self._inner: list[float] = []
 
     def timed(self, phase: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapper(*given: Any, **named: Any) -> Any:
-            _wait()
-            began = time.perf_counter()
-            self._inner.append(0.0)
-            try:
+        def whole(*given: Any, **named: Any) -> Any:
+            with self.phase(phase):
                 return call(*given, **named)
-            finally:
-                _wait()
-                whole = time.perf_counter() - began
-                self.seconds[phase] += whole - self._inner.pop()
-                if self._inner:
-                    self._inner[-1] += whole
 
-        return wrapper
+        def turns(*given: Any, **named: Any) -> Any:
+            with self.phase(phase):
+                return (yield from call(*given, **named))
+
+        return turns if isgeneratorfunction(call) else whole
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        _wait()
+        began = time.perf_counter()
+        self._inner.append(0.0)
+        try:
+            yield
+        finally:
+            _wait()
+            whole = time.perf_counter() - began
+            self.seconds[name] += whole - self._inner.pop()
+            if self._inner:
+                self._inner[-1] += whole
 
     @contextmanager
     def watching(self) -> Iterator[None]:

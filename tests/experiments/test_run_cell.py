@@ -138,11 +138,11 @@ def test_settings_are_chosen_by_folds_of_the_labelled_target_images(where, selec
     prepare([cell], where)
     seen, train = [], module.train
 
-    def watched(cell, settings, classes, sides, test_side, where):
+    def watched(cell, settings, classes, sides, test_side, *more):
         seen.append((settings.get("lr", 0.003), len(sides["target_train"]), len(sides[test_side]), test_side))
         if seen[-1][0] == 0.01 and test_side == "validation":
             raise Diverged("on purpose")
-        return train(cell, settings, classes, sides, test_side, where)
+        return train(cell, settings, classes, sides, test_side, *more)
 
     monkeypatch.setattr(module, "train", watched)
     result = run_cell(cell, where)

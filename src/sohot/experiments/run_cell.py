@@ -1,12 +1,12 @@
 """Computes a cell: trains on a split of a protocol, with given or chosen settings, and tests the last step."""
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._turns import Turns, do_all
 from ..data.pools import POOL
 from ..data.protocols.cross_validation import few_shot_folds, hold_out
 from ..data.protocols.split import Split
@@ -15,7 +15,7 @@ from ..selection.choice import AllFailed
 from ..selection.held_out import HeldOut
 from ..training.errors import Diverged, TrainingError
 from .cell import Cell
-from .cell_training import Workplace, config_of, draw_split, train
+from .cell_training import ALONE, Company, Workplace, config_of, draw_split, train
 from .result import CellResult, ChosenSettings, Curve
 
 __all__ = ["Workplace", "run_cell"]
@@ -35,14 +35,19 @@ def run_cell(cell: Cell, where: Workplace) -> CellResult:
     Returns:
         Accuracy, learned class weights, curves, times, sizes and notes.
     """
+    return do_all(run_cell_in_turns(cell, where))
+
+
+def run_cell_in_turns(cell: Cell, where: Workplace, company: Company = ALONE) -> Turns[CellResult]:
+    """Train and test a cell, in turns with others; its arguments are those of `run_cell` and of `train`."""
     split = draw_split(cell, where)
     settings, chosen, selecting = dict(cell.settings), None, 0.0
     if cell.select != "none":
-        began = time.perf_counter()
+        began = company.clock()
         chosen = _select(cell, split, where)
         settings |= chosen.settings
-        selecting = time.perf_counter() - began
-    done = train(cell, settings, split.classes, split.sides, "target_test", where)
+        selecting = company.clock() - began
+    done = yield from train(cell, settings, split.classes, split.sides, "target_test", where, company)
     return CellResult(
         accuracy=done.tested(),
         zeta=done.result.objective.learned_weights(),
@@ -73,7 +78,7 @@ def _select(cell: Cell, split: Split, where: Workplace) -> ChosenSettings:
         merged = {**cell.settings, **settings}
         found = []
         for sides in problems:
-            logits = train(cell, merged, split.classes, sides, "validation", where).logits
+            logits = do_all(train(cell, merged, split.classes, sides, "validation", where)).logits
             assert logits is not None  # there are images to validate on
             found.append(HeldOut(logits.numpy(), np.asarray(sides["validation"].labels)))
         return HeldOut.join(found)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .._device import choose_device
+from .._turns import Turns, do_all
 from ..data.labelled import LabelledImages, Progress
 from ..methods.settings import FitSettings
 from ..networks.two_streams import TwoStreams
@@ -20,15 +21,15 @@ from ..selection.folds import Fold
 from ..selection.held_out import HeldOut
 from ..training.errors import Diverged
 from ..training.evaluation import Evaluation, evaluate
+from ..training.loop import StopRequest
 from ..training.ranks import Ranks, parting
-from ..training.training_run import FitResult, fit, keep_solved
+from ..training.training_run import FitResult, fit_in_turns, keep_solved
 from .batch_shape import make_batches
 from .config import RunConfig
 from .frozen_head import FrozenStart, frozen_start, is_solved
 from .run_data import RunData
-from .run_model import build_model
 from .run_outputs import OutputRecorder, RunOutputs, target_logits
-from .training_inputs import UsedImages, labelled_target, training_inputs
+from .training_inputs import ShownImages, UsedImages, labelled_target, training_inputs
 from .trunk_outputs import OFF, view_rows
 from .trunk_store import TrunkStore
 
@@ -126,12 +127,31 @@ def train_and_test(
     Raises:
         Diverged: The loss is not a number, or far above its first value.
     """
+    return do_all(train_and_test_in_turns(config, data, store, fold=fold, begin=begin, steps=steps, progress=progress))
+
+
+def train_and_test_in_turns(
+    config: RunConfig,
+    data: RunData,
+    store: TrunkStore,
+    *,
+    fold: Fold | None = None,
+    begin: Begin | None = None,
+    steps: Callable[[FitSettings], AbstractContextManager[StepWatcher | None]] | None = None,
+    progress: Progress | None = None,
+    stop: StopRequest | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Turns[TrainedModel]:
+    """Train and test a model as `train_and_test` does, in turns with others, with the pauses of `fit_in_turns`.
+
+    Those that take turns share `stop` and a `clock`, which counts the seconds that each of them is given.
+    """
     ranks, device = Ranks.here(), choose_device(config.device)
-    model = build_model(config, len(data.classes))
+    model = store.parts.network(config, len(data.classes))
     if not config.pool_weight:  # as if there were no pool
         data = replace(data, pool=None)
     used = UsedImages.of(config, data, fold)
-    times = [time.perf_counter()]
+    times = [clock()]
     batches = make_batches(config, used.source, used.target)
     rows = sum(len(images) for images in (data.source, data.target) if images is not None)
     if data.pool is not None and not is_solved(model):
@@ -149,28 +169,23 @@ def train_and_test(
     shown = used.shown(inputs, from_trunk=settings.from_trunk)
     start = None
     if model.pretrained:
-        holds_out = begin is not None
-        start = ranks.from_first(
-            lambda: frozen_start(
-                *(config, model, shown.source, shown.target, device),
-                pool=shown.pool if is_solved(model) and shown.pool.images is not None else None,
-                holds_out=holds_out,
-            )
-        )
+        start = ranks.from_first(lambda: _start(config, model, shown, store, device, kept=begin is not None))
         start.head.install(model)
     recorder = None
     if begin is not None and ranks.first:
         tests_both = start is not None and not is_solved(model)
         recorder = OutputRecorder(model, config.read_threads, tests_both=tests_both)
-    times.append(time.perf_counter())
+    times.append(clock())
     material = inputs.source, used.labels("source"), inputs.target, used.labels("target"), settings
     with parting(device):
         if is_solved(model):
             result = keep_solved(model, *material, **(kept if ranks.first else {}))
         else:
             with nullcontext(None) if steps is None else steps(settings) as on_step:
-                result = fit(model, *material, pool=inputs.pool, batches=batches, on_step=on_step, **kept)
-    times.append(time.perf_counter())
+                result = yield from fit_in_turns(
+                    model, *material, pool=inputs.pool, batches=batches, on_step=on_step, stop=stop, **kept
+                )
+    times.append(clock())
     logits, outputs = None, None
     if recorder is not None:
         model.to(device)
@@ -178,7 +193,7 @@ def train_and_test(
         logits = outputs.logits
     elif used.test is not None and ranks.first:
         logits = target_logits(model.to(device), used.test, config.read_threads, progress, inputs.test)
-    times.append(time.perf_counter())
+    times.append(clock())
     return TrainedModel(
         model,
         result,
@@ -193,6 +208,18 @@ def train_and_test(
         start=start,
         start_evaluation=_evaluate(used.test, None if outputs is None else outputs.first_logits),
     )
+
+
+def _start(
+    config: RunConfig, model: TwoStreams, shown: ShownImages, store: TrunkStore, device: torch.device, *, kept: bool
+) -> FrozenStart:
+    """Fit the classifier on frozen features, once for all trainings that start from it and are not kept."""
+    pool = shown.pool if is_solved(model) and shown.pool.images is not None else None
+
+    def solve() -> FrozenStart:
+        return frozen_start(config, model, shown.source, shown.target, device, pool=pool, holds_out=kept)
+
+    return solve() if kept or pool is not None else store.parts.start(config, shown.source, shown.target, solve)
 
 
 def _evaluate(test: LabelledImages | None, logits: Tensor | None) -> Evaluation | None:

@@ -23,6 +23,8 @@ CHUNK = 256
 """Images in one file: the most that a killed runner loses."""
 BATCH = 32
 """Images, or views of them, that pass through the trunk together."""
+MOST_LISTS = 16
+"""Lists of images whose places are remembered: those of a few splits."""
 STAGE = "passing images through the frozen layers"
 
 
@@ -91,10 +93,13 @@ class TrunkFolder:
         self._tensors: list[Tensor] = []
         self._places: dict[str, tuple[int, int]] = {}
         self._read: set[str] = set()
+        self._found: dict[LabelledImages, Tensor] = {}
+        self._near: dict[torch.device, Tensor | None] = {}
         self.refresh()
 
     def refresh(self) -> None:
         """Read new files in the folder."""
+        self._near = {}
         for index in sorted(self.folder.glob("*.json")):
             if index.name in self._read:
                 continue
@@ -119,11 +124,15 @@ class TrunkFolder:
 
     def inputs(self, images: LabelledImages) -> RowInputs | None:
         """Return inputs of training or test; None unless all the images are there."""
-        try:
-            places = [self._places[name] for name in image_texts(images)]
-        except KeyError:
-            return None
-        return RowInputs(self._tensors, torch.tensor(places, dtype=torch.int64).reshape(-1, 2))
+        if images not in self._found:
+            try:
+                places = [self._places[name] for name in image_texts(images)]
+            except KeyError:
+                return None
+            if len(self._found) >= MOST_LISTS:
+                self._found.clear()
+            self._found[images] = torch.tensor(places, dtype=torch.int64).reshape(-1, 2)
+        return RowInputs(self._tensors, self._found[images])
 
     def whole(self) -> Tensor:
         """Read all files into memory, one row per image; see `rows`."""
@@ -132,10 +141,33 @@ class TrunkFolder:
     def rows(self, images: LabelledImages) -> Tensor | None:
         """Return the rows of images in `whole`; None unless all the images are there."""
         found = self.inputs(images)
+        return None if found is None else self._row_numbers(found)
+
+    def near(self, images: LabelledImages, device: torch.device) -> Tensor | None:
+        """Return the outputs of images where a GPU reads them fastest; None unless all the images are there.
+
+        All files are copied to the GPU once if they take at most a quarter of its free memory. Otherwise the outputs of
+        these images are, or they are in main memory.
+        """
+        found = self.inputs(images)
         if found is None:
             return None
+        if device not in self._near:
+            fits = self._fits(device, sum(len(tensor) for tensor in self._tensors))
+            self._near[device] = torch.cat([tensor.to(device) for tensor in self._tensors]) if fits else None
+        whole = self._near[device]
+        if whole is not None:
+            return whole[self._row_numbers(found).to(device)]
+        own = found.batch(torch.arange(len(found)))
+        return own.to(device) if self._fits(device, len(found)) else own
+
+    def _fits(self, device: torch.device, rows: int) -> bool:
+        row = self._tensors[0][0]
+        return rows * row.numel() * row.element_size() <= torch.cuda.mem_get_info(device)[0] / 4
+
+    def _row_numbers(self, inputs: RowInputs) -> Tensor:
         starts = torch.tensor([0, *(len(tensor) for tensor in self._tensors)]).cumsum(0)
-        return starts[found.places[:, 0]] + found.places[:, 1]
+        return starts[inputs.places[:, 0]] + inputs.places[:, 1]
 
     def add(
         self,

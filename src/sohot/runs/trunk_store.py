@@ -23,6 +23,7 @@ from ..training.inputs import Inputs, TensorInputs
 from ..training.ranks import Ranks
 from .config import RunConfig
 from .run_model import OPTIONS, START
+from .shared_parts import SharedParts
 from .trunk_folder import RowInputs, TrunkFolder, fill_folders
 from .trunk_outputs import (
     OFF,
@@ -49,21 +50,26 @@ class TrunkStore:
         root: The folder in which the cells of a grid share outputs (see `TrunkFolder`); None if there is none.
         progress: Receives the number of images that passed through the trunk.
         tell: Receives each note when it arises.
+        parts: What its trainings share with those of other stores, and their folder; None for parts of its own.
 
     Attributes:
         notes: What the user should know, one sentence each.
     """
 
     def __init__(
-        self, root: Path | None = None, progress: Progress | None = None, tell: Callable[[str], None] | None = None
+        self,
+        root: Path | None = None,
+        progress: Progress | None = None,
+        tell: Callable[[str], None] | None = None,
+        parts: SharedParts | None = None,
     ) -> None:
-        self.root, self.progress, self.tell = root, progress, tell
+        self.parts = SharedParts(root) if parts is None else parts
+        self.root, self.progress, self.tell = self.parts.root, progress, tell
         self.notes: list[str] = []
         self._places: dict[Key, str] = {}
         self._inputs: dict[Key, Inputs] = {}
         self._views: dict[Key, tuple[RowInputs, ViewSet]] = {}
         self._pictures: dict[Key, AugmentedImages] = {}
-        self._folders: dict[Key, TrunkFolder] = {}
         self._lists: dict[str, list[LabelledImages]] = {}
 
     def place(self, config: RunConfig, model: TwoStreams, rows: int) -> str:
@@ -99,9 +105,7 @@ class TrunkStore:
         if place == OFF:
             return image_inputs(config, model.inputs[domain], images if rows is None else images.subset(rows))
         if place == SHARED:
-            found = self.shared(config, model, domain, images if rows is None else images.subset(rows))
-            near = _near(found, choose_device(config.device)) if isinstance(found, RowInputs) else None
-            return found if near is None else TensorInputs(near)
+            return self.shared(config, model, domain, images if rows is None else images.subset(rows))
         key = (*_network(config), domain, images)
         if key not in self._inputs:
             name = self._file_name(domain, images)
@@ -198,24 +202,25 @@ class TrunkStore:
                 self.tell(sentence)
 
     def shared(self, config: RunConfig, model: TwoStreams, domain: str, images: LabelledImages) -> Inputs:
-        """Return the inputs of images from the grid's folder; missing ones are computed in memory, with a note."""
-        folder = self.folder(model, domain)
+        """Return the inputs of images from the grid's folder; missing ones are computed in memory, with a note.
+
+        They are on the GPU that trains, if there is room.
+        """
+        folder, device = self.folder(model, domain), choose_device(config.device)
         found = folder.inputs(images)
-        if found is not None:
-            return found
-        name = folder.folder.parent.name
-        self._note(f"outputs of the frozen layers were not in {name}/ and were computed for this cell only")
-        return trunk_outputs(config, model, domain, images, "memory")
+        if found is None:
+            folder.refresh()  # another runner may have added them
+            found = folder.inputs(images)
+        if found is None:
+            name = folder.folder.parent.name
+            self._note(f"outputs of the frozen layers were not in {name}/ and were computed for this cell only")
+            return trunk_outputs(config, model, domain, images, "memory")
+        near = folder.near(images, device) if device.type == "cuda" else None
+        return found if near is None else TensorInputs(near)
 
     def folder(self, model: TwoStreams, domain: str, views: ViewSet | None = None) -> TrunkFolder:
         """Return the folder in which the cells of a grid share the outputs of a domain's trunk, for images or views."""
-        if self.root is None:
-            raise ValueError("this store has no shared folder for cells")
-        trunk = model.trunk(domain)
-        key = (id(trunk), views)
-        if key not in self._folders:
-            self._folders[key] = TrunkFolder(self.root, trunk, model.inputs[domain], views)
-        return self._folders[key]
+        return self.parts.folder(model, domain, views)
 
 
 def _near(inputs: RowInputs, device: torch.device) -> Tensor | None:

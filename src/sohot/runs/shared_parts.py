@@ -1,0 +1,86 @@
+"""What trainings in one process share: networks as they begin, folders of trunk outputs, and solved classifiers."""
+
+from collections.abc import Callable, Hashable
+from copy import deepcopy
+from pathlib import Path
+from typing import TypeVar
+
+from .._device import choose_device
+from ..data.view_set import ViewSet
+from ..networks.two_streams import TwoStreams
+from ..training.ranks import Ranks
+from .config import RunConfig
+from .frozen_head import FrozenStart
+from .run_model import OPTIONS, START, build_model
+from .run_outputs import Shown
+from .trunk_folder import TrunkFolder
+
+MOST = 4
+"""Things of a kind that are kept: those that trainings used last."""
+
+Thing = TypeVar("Thing")
+Key = tuple[Hashable, ...]
+
+
+class SharedParts:
+    """Makes each network, folder and classifier once, however many trainings ask for it.
+
+    Args:
+        root: The folder in which the cells of a grid share outputs (see `TrunkFolder`); None if there is none.
+    """
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root
+        self._networks: dict[Key, TwoStreams] = {}
+        self._folders: dict[Key, TrunkFolder] = {}
+        self._starts: dict[Key, FrozenStart] = {}
+
+    def network(self, config: RunConfig, num_classes: int) -> TwoStreams:
+        """Return a network with its initial weights, as `build_model` does, on the GPU if a single one trains it.
+
+        All that are made of one configuration share their frozen trunks.
+        """
+        shares = config.precision != "64-true"  # such a training turns the weights of its trunk into float64
+        key = (*_network(config), num_classes, shares)
+        whole = _kept(self._networks, key, lambda: _built(config, num_classes))
+        return deepcopy(whole, {id(whole.trunks): whole.trunks} if shares else {})
+
+    def folder(self, model: TwoStreams, domain: str, views: ViewSet | None = None) -> TrunkFolder:
+        """Return the folder in which the cells of a grid share the outputs of a domain's trunk, for images or views."""
+        root, trunk = self.root, model.trunk(domain)
+        if root is None:
+            raise ValueError("these trainings have no shared folder for trunk outputs")
+        key = id(trunk), views  # the folder keeps the trunk, so that nothing else gets its number
+        return _kept(self._folders, key, lambda: TrunkFolder(root, trunk, model.inputs[domain], views))
+
+    def start(self, config: RunConfig, source: Shown, target: Shown, solve: Callable[[], FrozenStart]) -> FrozenStart:
+        """Return the classifier on frozen features of labelled images, from which trainings start; see `frozen_start`.
+
+        Args:
+            config: The network, the share of the target and λ.
+            source: Source images that train.
+            target: Target images that train.
+            solve: Finds it.
+        """
+        options = config.target_weight, config.head_decay, config.augment, config.cache
+        key = (*_network(config), *options, source.images, target.images)
+        return _kept(self._starts, key, solve)
+
+
+def _built(config: RunConfig, num_classes: int) -> TwoStreams:
+    model, device = build_model(config, num_classes), choose_device(config.device)
+    return model.to(device) if device.type == "cuda" and not Ranks.here().several else model
+
+
+def _network(config: RunConfig) -> Key:
+    """Return a key of everything that determines a network as it begins."""
+    return tuple(getattr(config, name) for name in (*OPTIONS, *START, "seed", "device"))
+
+
+def _kept(things: dict[Key, Thing], key: Key, make: Callable[[], Thing]) -> Thing:
+    """Return a thing that is kept, or make it and forget the one that was used longest ago."""
+    found = things.pop(key) if key in things else make()
+    things[key] = found
+    if len(things) > MOST:
+        del things[next(iter(things))]
+    return found

@@ -4,6 +4,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -49,6 +50,7 @@ def natural_key(name: str) -> tuple[list[str | int], str]:
     return [int(part) if index % 2 else part for index, part in enumerate(parts)], name
 
 
+@lru_cache(maxsize=1 << 15)  # taking paths apart is slow, and every draw asks for all names
 def relative_name(file: Path, root: Path | None) -> str:
     """Return a file's path below `root`, with forward slashes on every system; its whole path if it is elsewhere."""
     if root is not None and file.is_relative_to(root):

@@ -197,7 +197,8 @@ class _BlankStore(TrunkStore):
     ) -> Inputs:
         spec = model.inputs[domain]
         with torch.no_grad():
-            blank: Tensor = model.trunk(domain)(torch.rand(1, spec.channels, spec.size, spec.size))
+            like = next(model.parameters())
+            blank: Tensor = model.trunk(domain)(torch.rand(1, spec.channels, spec.size, spec.size, device=like.device))
         return TensorInputs(blank.expand(len(images) if rows is None else len(rows), *blank.shape[1:]))
 
     def view_inputs(

@@ -142,7 +142,9 @@ def train_and_test_in_turns(
     stop: StopRequest | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Turns[TrainedModel]:
-    """Train and test a model as `train_and_test` does, in turns with others, with the pauses of `fit_in_turns`.
+    """Train and test a model as `train_and_test` does, in turns with others.
+
+    It pauses before the training, when all that it shares with others has been read, and as `fit_in_turns` does.
 
     Those that take turns share `stop` and a `clock`, which counts the seconds that each of them is given.
     """
@@ -181,6 +183,7 @@ def train_and_test_in_turns(
         if is_solved(model):
             result = keep_solved(model, *material, **(kept if ranks.first else {}))
         else:
+            yield
             with nullcontext(None) if steps is None else steps(settings) as on_step:
                 result = yield from fit_in_turns(
                     model, *material, pool=inputs.pool, batches=batches, on_step=on_step, stop=stop, **kept

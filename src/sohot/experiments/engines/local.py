@@ -1,30 +1,33 @@
-"""Cells in processes on this machine, each with its share of the CPU threads or one GPU."""
+"""Cells in processes on this machine, each with its share of the CPU threads or of a GPU."""
 
 import multiprocessing
 import os
 import pickle
 import signal
-import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import NamedTuple
 
 from ..._limits import check_processes, check_threads, usable_cores
 from ..._process import search_path
-from ..._start import prepare_process
 from ...data.decode import default_workers
 from ..cell import Cell
-from . import Outcome, Work, describe_error
+from . import Outcome, Work, WorkTogether
+from .worker import DONE, FULL, READY, Message, serve
 
-READY, DONE, FAILED = "ready", "done", "failed"
 RETRIES = 2
 """How often a cell is tried again whose worker was killed from outside."""
+TOGETHER = 8
+"""Most cells that a process computes at once on a GPU."""
+MOST_PER_GPU, CORES, GPU_MEMORY, MEMORY = 8, 2, 8 << 30, 4 << 30
+"""Most processes that share a GPU by default; and what each needs: cores, bytes of the GPU and of main memory."""
 _OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 """Signals that others send: the system sends SIGKILL when memory runs out."""
 _CONTEXT = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads and open files in a broken state
@@ -36,31 +39,51 @@ class WorkersCannotStart(RuntimeError):  # noqa: N818 - it names what happened
 
 @dataclass
 class _Worker:
-    """One process, and the cell it computes."""
+    """One process, and the cells that it computes."""
 
     process: BaseProcess
     pipe: Connection
     ready: bool = False
-    cell: Cell | None = None
+    cells: list[Cell] = field(default_factory=list)
+    handed: int = 0
     began: float = field(default_factory=time.perf_counter)
+
+    def hand(self, cells: list[Cell]) -> None:
+        """Let it compute cells."""
+        with suppress(BrokenPipeError):  # it has just died, which `_wait` notices
+            self.pipe.send(cells)
+        self.cells, self.handed, self.began = cells, self.handed + 1, time.perf_counter()
+
+
+class _News(NamedTuple):
+    """What was heard of a worker: how cells ended, and whether that says nothing about them, so that they go again."""
+
+    slot: int
+    outcomes: list[Outcome]
+    again: bool = False
+    crowded: bool = False  # memory has run out: there should be fewer workers
 
 
 class LocalEngine:
     """Processes on this machine. They import what they need once and then take one cell after another.
 
-    If a process is killed from outside, mostly because memory ran out, it is not replaced, and its cell is tried again
-    alone, after the others. If it crashes, only its own cell fails. All of them end with the process that started them,
-    however that ends.
+    On a GPU several processes share it, and each takes several cells at once if the work can compute them together:
+    the first time one, then twice as many each time, up to `TOGETHER`.
+
+    If a process is killed from outside, mostly because memory ran out, it is not replaced, and its cells are tried
+    again alone, after the others; so are cells for which a GPU had no memory left. If it crashes, only its own cell
+    fails. All of them end with the process that started them, however that ends.
 
     Args:
-        workers: Number of processes; None for one per core, at most 8, or one per GPU.
+        workers: Number of processes; None for one per core, at most 8, or for up to 8 per GPU, as many as cores and
+            memory are enough for.
         device: "auto", "cpu", "cuda" or "mps". With "cuda", or "auto" and a GPU, each process sees one GPU.
         threads: Threads per process; None for its share of the cores.
     """
 
     def __init__(self, workers: int | None = None, device: str = "auto", threads: int | None = None) -> None:
         self.gpus = _gpus() if device in ("auto", "cuda") else []
-        usual = len(self.gpus) or default_workers()
+        usual = len(self.gpus) * _processes_per_gpu(len(self.gpus)) if self.gpus else default_workers()
         self.workers = usual if workers is None else check_processes(workers, "workers")
         share = max(1, usable_cores() // self.workers)
         self.threads = share if threads is None else check_threads(threads, "threads")
@@ -68,52 +91,53 @@ class LocalEngine:
     def run(self, cells: Iterator[Cell], work: Work) -> Iterator[Outcome]:
         """Compute cells; see `Engine`."""
         task = pickle.dumps(work)  # here, where an error gives the reason
+        most = TOGETHER if self.gpus and isinstance(work, WorkTogether) else 1
         slots, workers = list(range(self.workers)), dict[int, _Worker]()
-        tries, killed = Counter[Cell](), list[Cell]()
+        tries, again = Counter[Cell](), list[Cell]()
         outcomes: list[Outcome] = []
         try:
             while True:
-                # Workers get their next cell before outcomes are yielded, so they compute while those are stored.
+                # Workers get their next cells before outcomes are yielded, so they compute while those are stored.
                 for slot in slots:
                     worker = workers.get(slot)
-                    if (worker is None or worker.cell is None) and (cell := next(cells, None)) is not None:
-                        workers[slot] = self._hand(worker, slot, cell, task)
+                    if worker is None or not worker.cells:
+                        size = 1 if worker is None else min(2**worker.handed, most)
+                        if some := list(islice(cells, size)):
+                            workers[slot] = self._hand(worker, slot, some, task)
                 yield from outcomes
-                busy = [slot for slot, worker in workers.items() if worker.cell is not None]
-                if not busy and killed:
+                _stop(workers.pop(slot) for slot in list(workers) if slot not in slots and not workers[slot].cells)
+                busy = [slot for slot, worker in workers.items() if worker.cells]
+                if not busy and again:
                     busy = slots[:1]
-                    _stop([workers.pop(slot) for slot in list(workers) if slot not in busy])  # they hold memory
-                    workers[busy[0]] = self._hand(workers.get(busy[0]), busy[0], killed.pop(0), task)
+                    _stop(workers.pop(slot) for slot in list(workers) if slot not in busy)  # they hold memory
+                    workers[busy[0]] = self._hand(workers.get(busy[0]), busy[0], [again.pop(0)], task)
                 if not busy:
                     return
                 outcomes = []
-                for slot, outcome in _wait({slot: workers[slot] for slot in busy}):
-                    tries[outcome.cell] += 1
-                    if outcome.killed and tries[outcome.cell] <= RETRIES:
-                        killed.append(outcome.cell)
-                        if len(slots) > 1 and slot in slots:
-                            slots.remove(slot)
-                        _say_killed(outcome, len(slots))
-                    else:
-                        outcomes.append(outcome)
+                for news in _wait({slot: workers[slot] for slot in busy}):
+                    tries.update(outcome.cell for outcome in news.outcomes)
+                    retried = [one for one in news.outcomes if news.again and tries[one.cell] <= RETRIES]
+                    outcomes += [one for one in news.outcomes if one not in retried]
+                    again += [one.cell for one in retried]
+                    if retried and news.crowded and len(slots) > 1 and news.slot in slots:
+                        slots.remove(news.slot)
+                    _say_again(retried, len(slots))
         finally:
             _stop(workers.values())
 
-    def _hand(self, worker: _Worker | None, slot: int, cell: Cell, task: bytes) -> _Worker:
-        """Give a cell to a worker, or to a new one if there is none or it has died."""
+    def _hand(self, worker: _Worker | None, slot: int, cells: list[Cell], task: bytes) -> _Worker:
+        """Give cells to a worker, or to a new one if there is none or it has died."""
         if worker is not None and not worker.process.is_alive():
             _stop([worker])
             worker = None
         worker = worker or self._start(slot, task)
-        with suppress(BrokenPipeError):  # it has just died, which `_wait` notices
-            worker.pipe.send(cell)
-        worker.cell, worker.began = cell, time.perf_counter()
+        worker.hand(cells)
         return worker
 
     def _start(self, slot: int, task: bytes) -> _Worker:
         ours, theirs = _CONTEXT.Pipe()
         process = _CONTEXT.Process(
-            target=_serve, args=(theirs, task, self.threads), name=f"sohot-worker-{slot}", daemon=True
+            target=serve, args=(theirs, task, self.threads), name=f"sohot-worker-{slot}", daemon=True
         )
         with _environment(self._variables(slot)), _ctrl_c_held():
             process.start()
@@ -129,36 +153,39 @@ class LocalEngine:
         return variables
 
 
-def _wait(busy: Mapping[int, _Worker]) -> list[tuple[int, Outcome]]:
-    """Wait until a worker sends a message or dies; return the outcomes by slot."""
-    outcomes = []
+def _wait(busy: Mapping[int, _Worker]) -> list[_News]:
+    """Wait until a worker sends a message or dies."""
     heard = wait([worker.pipe for worker in busy.values()])  # a pipe whose other end is closed counts as ready
-    for slot, worker in busy.items():
-        if worker.pipe in heard and (outcome := _hear(worker)) is not None:
-            worker.cell = None
-            outcomes.append((slot, outcome))
-    return outcomes
+    return [news for slot, worker in busy.items() if worker.pipe in heard and (news := _hear(slot, worker))]
 
 
-def _hear(worker: _Worker) -> Outcome | None:
+def _hear(slot: int, worker: _Worker) -> _News | None:
     """Read a worker's message; None if it only reports that it is ready."""
-    cell = worker.cell
-    assert cell is not None
     try:
-        kind, value, seconds = worker.pipe.recv()
+        message: Message = worker.pipe.recv()
     except (EOFError, OSError):
-        worker.process.join()
-        ending, killed = _ending(worker.process.exitcode or 0)
-        if not worker.ready and not killed:
-            raise WorkersCannotStart(
-                f"a worker process ended before it began ({ending}); see its output above"
-            ) from None
-        sentence = f"its worker process ended during the computation ({ending})"
-        return Outcome(cell, None, sentence, time.perf_counter() - worker.began, killed)
-    if kind == READY:
+        return _end_of(slot, worker)
+    if message.kind == READY:
         worker.ready, worker.began = True, time.perf_counter()
         return None
-    return Outcome(cell, value, None, seconds) if kind == DONE else Outcome(cell, None, value, seconds)
+    kind, cell, value, seconds = message
+    assert cell is not None
+    worker.cells.remove(cell)
+    outcome = Outcome(cell, value, None, seconds) if kind == DONE else Outcome(cell, None, value, seconds)
+    return _News(slot, [outcome], again=kind == FULL, crowded=kind == FULL)
+
+
+def _end_of(slot: int, worker: _Worker) -> _News:
+    """Say what became of the cells of a worker that has ended; if it crashed, one of several is to blame."""
+    worker.process.join()
+    ending, killed = _ending(worker.process.exitcode or 0)
+    if not worker.ready and not killed:
+        raise WorkersCannotStart(f"a worker process ended before it began ({ending}); see its output above") from None
+    sentence = f"its worker process ended during the computation ({ending})"
+    seconds = time.perf_counter() - worker.began
+    cells, worker.cells = worker.cells, []
+    outcomes = [Outcome(cell, None, sentence, seconds, killed) for cell in cells]
+    return _News(slot, outcomes, again=killed or len(cells) > 1, crowded=killed)
 
 
 def _ending(code: int) -> tuple[str, bool]:
@@ -174,14 +201,17 @@ def _ending(code: int) -> tuple[str, bool]:
     return f"killed by {name}{advice}", name in _OUTSIDE
 
 
-def _say_killed(outcome: Outcome, workers: int) -> None:
+def _say_again(outcomes: Sequence[Outcome], workers: int) -> None:
+    """Say that cells are tried again, and with how many workers the others go on."""
+    if not outcomes:
+        return
     left = f"{workers} worker{'s go' if workers > 1 else ' goes'} on"
-    warnings.warn(
-        f"{outcome.cell.label()}: {outcome.error}: {left}, and the cell is tried again alone at the end", stacklevel=3
-    )
+    others = f" and {len(outcomes) - 1} more" if len(outcomes) > 1 else ""
+    again = f"the cell{'s are' if others else ' is'} tried again alone at the end"
+    warnings.warn(f"{outcomes[0].cell.label()}{others}: {outcomes[0].error}: {left}, and {again}", stacklevel=3)
 
 
-def _stop(workers: Any) -> None:
+def _stop(workers: Iterable[_Worker]) -> None:
     """End processes at once: their current work is lost, and their cells become free again."""
     stopped = list(workers)
     for worker in stopped:
@@ -190,47 +220,6 @@ def _stop(workers: Any) -> None:
     for worker in stopped:
         worker.process.join()
         worker.process.close()
-
-
-def _serve(pipe: Connection, task: bytes, threads: int) -> None:
-    """Compute cells until there are no more; the main function of a worker process."""
-    _die_with_parent()
-    prepare_process()
-    if hasattr(os, "setsid"):
-        os.setsid()  # signals to the driver's group reach only the driver, which ends its workers itself
-    import torch
-
-    torch.set_num_threads(threads)
-    work: Work = pickle.loads(task)
-    pipe.send((READY, None, 0.0))
-    with suppress(EOFError, BrokenPipeError):
-        while True:
-            pipe.send(_attempt(work, pipe.recv()))
-
-
-def _attempt(work: Work, cell: Cell) -> tuple[str, Any, float]:
-    began = time.perf_counter()
-    try:
-        result = work(cell)
-        return DONE, result, time.perf_counter() - began
-    except Exception as error:
-        if os.environ.get("SOHOT_TRACEBACK"):
-            import traceback
-
-            traceback.print_exc()
-        return FAILED, describe_error(error), time.perf_counter() - began
-
-
-def _die_with_parent() -> None:
-    """End this process when its parent is gone, even during a computation."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, name="sohot-parent", daemon=True).start()
 
 
 @contextmanager
@@ -267,3 +256,13 @@ def _gpus() -> list[str]:
     count = torch.cuda.device_count()
     visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
     return visible[:count] if visible else [str(number) for number in range(count)]
+
+
+def _processes_per_gpu(gpus: int) -> int:
+    """Return how many processes share a GPU by default: one alone leaves it idle while it computes in Python."""
+    import psutil
+    import torch
+
+    room = torch.cuda.get_device_properties(0).total_memory // GPU_MEMORY
+    here = min(usable_cores() // CORES, psutil.virtual_memory().available // MEMORY) // gpus
+    return max(min(room, here, MOST_PER_GPU), 1)

@@ -53,7 +53,7 @@ def test_cells_in_turns_end_as_they_do_alone(where):
         assert ended.result.steps == alone.steps
 
 
-def test_times_of_cells_add_up_to_the_time_that_passed(where, monkeypatch):
+def test_times_of_cells_add_up_to_the_time_that_passed(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(module.time, "perf_counter", lambda: now[0])
     clock = module._SharedClock()

@@ -157,9 +157,12 @@ class TrunkFolder:
             self._near[device] = torch.cat([tensor.to(device) for tensor in self._tensors]) if fits else None
         whole = self._near[device]
         if whole is not None:
-            return whole[self._row_numbers(found).to(device)]
-        own = found.batch(torch.arange(len(found)))
-        return own.to(device) if self._fits(device, len(found)) else own
+            own = whole.index_select(0, self._row_numbers(found).to(device))
+        else:
+            own = found.batch(torch.arange(len(found)))
+            own = own.to(device) if self._fits(device, len(found)) else own
+        # Steps gather rows as they use them: with the channels of a pixel side by side.
+        return own.contiguous(memory_format=torch.channels_last) if own.dim() == 4 else own
 
     def _fits(self, device: torch.device, rows: int) -> bool:
         row = self._tensors[0][0]

@@ -122,6 +122,7 @@ class _Taking:
 
     def _end(self, result: CellResult | None, error: Exception | None) -> None:
         self.ended = Ended(self.cell, result, error, self.clock() - self.began)
+        self.place.leave()
 
 
 class _Place:
@@ -133,7 +134,7 @@ class _Place:
     def __init__(self, device: torch.device) -> None:
         self.stream: torch.cuda.Stream | None = None
         if device.type == "cuda":
-            self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+            self.stream = _streams.pop() if _streams else torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
             self.stream.wait_stream(torch.cuda.default_stream(device))
             self.random = _generator().clone_state()
 
@@ -156,6 +157,16 @@ class _Place:
         """Wait for the work that was handed over."""
         if self.stream is not None:
             self.stream.synchronize()
+
+    def leave(self) -> None:
+        """Let another cell have the stream: libraries keep memory for every one they see."""
+        if self.stream is not None:
+            self.wait()
+            _streams.append(self.stream)
+
+
+_streams: list[torch.cuda.Stream] = []
+"""Streams that no cell uses."""
 
 
 def _generator() -> torch.Generator:

@@ -70,7 +70,8 @@ class CudaGraph:
 
     def prepare(self, step: Step, batch: StepBatch) -> StepNumbers:
         """Run a step on another stream, as torch asks for before recording its backward pass."""
-        here, aside = torch.cuda.current_stream(self._device), _recording_stream(self._device)
+        here = torch.cuda.current_stream(self._device)
+        aside = _recording_stream(here)
         aside.wait_stream(here)
         with torch.cuda.stream(aside):
             numbers = step(batch)
@@ -79,7 +80,8 @@ class CudaGraph:
 
     def record(self, step: Step, batch: StepBatch) -> StepNumbers:
         """Record a step without running it."""
-        here, aside = torch.cuda.current_stream(self._device), _recording_stream(self._device)
+        here = torch.cuda.current_stream(self._device)
+        aside = _recording_stream(here)
         free, _ = torch.cuda.mem_get_info(self._device)
         if free < torch.cuda.memory_reserved(self._device):  # a graph has memory of its own: make room
             torch.cuda.empty_cache()
@@ -105,14 +107,18 @@ class CudaGraph:
         self._graph.replay()
 
 
-_streams: dict[torch.device, torch.cuda.Stream] = {}
+_streams: dict[torch.cuda.Stream, torch.cuda.Stream] = {}
 
 
-def _recording_stream(device: torch.device) -> torch.cuda.Stream:
-    """Return the stream for recording, always the same: libraries keep memory for every stream they see."""
-    if device not in _streams:
-        _streams[device] = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-    return _streams[device]
+def _recording_stream(here: torch.cuda.Stream) -> torch.cuda.Stream:
+    """Return the stream on which steps of another one are recorded, always the same.
+
+    Libraries keep memory for every stream they see, and recorded kernels use that of the stream they were recorded on.
+    So there are few streams, but trainings whose steps run at the same time do not share one.
+    """
+    if here not in _streams:
+        _streams[here] = torch.cuda.Stream(here.device)  # type: ignore[no-untyped-call]
+    return _streams[here]
 
 
 @dataclass

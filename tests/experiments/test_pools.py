@@ -68,7 +68,8 @@ def test_training_sees_the_pool_of_the_split_and_what_scores_is_to_it_what_tests
     cell = cells_of(where, select=select, settings={**SMALL, **shots}, space={"lr": [0.1, 0.2]})[pool]
     split, seen = draw_split(cell, where), []
 
-    def train(_, data, __):
+    def train(_, data, *__, **___):
+        yield from ()  # it takes no turns
         seen.append(data)
         tested = SimpleNamespace(micro=0.5)
         return SimpleNamespace(
@@ -80,7 +81,7 @@ def test_training_sees_the_pool_of_the_split_and_what_scores_is_to_it_what_tests
             notes=[],
         )
 
-    monkeypatch.setattr(cell_training, "train_and_test", train)
+    monkeypatch.setattr(cell_training, "train_and_test_in_turns", train)
     run_cell.run_cell(cell, where)
     *tried, last = seen
     assert (last.protocol, last.pool, last.test) == (pool, split.sides.get(POOL), split.sides["target_test"])

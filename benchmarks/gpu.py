@@ -1,6 +1,8 @@
-"""Run all GPU measurements in one call of at most five minutes: the fused kernel, and training with it.
+"""Run all GPU measurements in one call of about five minutes: the loss, training with it, and how images get there.
 
-    python benchmarks/gpu.py [--out FILE.md] [--images DIR] [--only kernel|training]
+    python benchmarks/gpu.py [--out FILE.md] [--images DIR] [--only kernel|training|pipeline]
+
+`gpu_cells.py` beside it measures grids of short trainings.
 
 Prints Markdown; with --out, also writes it to a file.
 """
@@ -9,15 +11,19 @@ import argparse
 import platform
 import subprocess
 import time
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
 import torch
+from gpu_pipeline import pipeline_table
+from gpu_steps import Case
 from gpu_training import training_bars
 
 MINUTES = 5
+PARTS = ("kernel", "training", "pipeline")
 
 
 def machine() -> list[str]:
@@ -68,18 +74,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="file to write the Markdown to")
     parser.add_argument("--images", type=Path, help="folder of images for the input pipeline (default: generated ones)")
-    parser.add_argument("--only", choices=("kernel", "training"))
+    parser.add_argument("--only", choices=PARTS, help="one part alone")
     parser.add_argument("--seconds", type=float, default=150.0, help="approximate time limit for the training part")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("this benchmark needs a CUDA GPU")
     began = time.perf_counter()
     lines = ["# On a GPU", "", *machine()]
-    if options.only != "training":
-        lines += kernel()
-        write(options.out, lines)  # keep this part, whatever happens next
-    if options.only != "kernel":
-        lines += training_bars(options.images, seconds=options.seconds)
+    parts: dict[str, Callable[[], list[str]]] = {
+        "kernel": kernel,
+        "training": lambda: training_bars(seconds=options.seconds),
+        "pipeline": lambda: pipeline_table(options.images, Case("all", "bf16-mixed")),
+    }
+    for name, measured in parts.items():
+        if options.only in (None, name):
+            lines += measured()
+            write(options.out, lines)  # keep this part, whatever happens next
     took = time.perf_counter() - began
     command = f"python benchmarks/gpu.py{'' if options.images is None else f' --images {options.images}'}"
     lines.append(f"Measured by `{command}` in {took / 60:.1f} minutes (limit: {MINUTES}).")

@@ -1,6 +1,6 @@
 """Measure a training step of ResNet-50 on a GPU: what alignment adds; what precision, layout, compiler and cache save.
 
-    python benchmarks/gpu_training.py [--images DIR] [--rounds 7] [--seconds 150]
+    python benchmarks/gpu_training.py [--rounds 7] [--seconds 150]
 
 Steps are those of `sohot fit` (the same trainer, optimiser and deterministic kernels) with random weights, on which
 speed does not depend. Steps with alignment (so+to+fo+zeta) and without (s+t) take turns; times are medians of CUDA
@@ -16,11 +16,10 @@ import time
 import warnings
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from statistics import median
 
 import torch
-from gpu_pipeline import pipeline_table, profiled
+from gpu_pipeline import profiled
 from gpu_steps import (
     ALIGNED,
     BLOCK,
@@ -117,19 +116,15 @@ def measure_apart(case: Case, rounds: int, seconds: float) -> Measured:
     return Measured(**{**found, "waits": tuple(found["waits"])})
 
 
-def training_bars(images: Path | None = None, rounds: int = 7, seconds: float = 150.0) -> list[str]:
+def training_bars(rounds: int = 7, seconds: float = 150.0) -> list[str]:
     """Measure all cases that fit in the time, and return them as lines of Markdown."""
     ends = time.perf_counter() + seconds
     results: dict[Case, Measured] = {}
     skipped: list[str] = []
-    pipeline: list[str] = []
     for case in CASES:
         left = ends - time.perf_counter()
-        if case.compile and not pipeline and results:
-            pipeline = _pipeline(images, results)  # before the cases that may take all the time
-            left = ends - time.perf_counter()
         try:
-            if left < (40 if case.compile else 10):
+            if left < (40 if case.compile else 5):
                 raise TimeoutError("no time was left")
             results[case] = measure_apart(case, rounds, left) if case.compile else measure(case, rounds)
             print(f"{case}: {results[case]}", file=sys.stderr, flush=True)
@@ -139,8 +134,7 @@ def training_bars(images: Path | None = None, rounds: int = 7, seconds: float = 
         gc.collect()
         torch.cuda.empty_cache()
     lines = ["## Training step of ResNet-50", "", _heading(), "", *_step_table(results), ""]
-    lines += [f"Left out: {'; '.join(skipped)}.", ""] if skipped else []
-    return [*lines, *(pipeline or _pipeline(images, results))]
+    return lines + ([f"Left out: {'; '.join(skipped)}.", ""] if skipped else [])
 
 
 def _heading() -> str:
@@ -186,15 +180,9 @@ def _step_table(results: dict[Case, Measured]) -> list[str]:
     return table(head, rows)
 
 
-def _pipeline(images: Path | None, results: dict[Case, Measured]) -> list[str]:
-    case = Case("all", "bf16-mixed")
-    return pipeline_table(images, case) if case in results else []
-
-
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--images", type=Path, help="folder of images to decode (default: generated ones)")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=150.0, help="approximate time limit")
     parser.add_argument("--case", type=int, help="measure only this case and print it as JSON")
@@ -204,7 +192,7 @@ def main() -> None:
     if options.case is not None:
         print(json.dumps(asdict(measure(CASES[options.case], options.rounds))))
         return
-    print("\n".join(training_bars(options.images, options.rounds, options.seconds)))
+    print("\n".join(training_bars(options.rounds, options.seconds)))
 
 
 if __name__ == "__main__":

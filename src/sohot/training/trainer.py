@@ -192,8 +192,10 @@ class Trainer:
         return losses
 
     def close(self) -> None:
-        """Stop the background work."""
+        """Stop the background work, and free the memory of recorded steps."""
         self._ahead.close()
+        if self._graphs is not None:
+            self._graphs.forget()
 
     def require_convergence(self, record: Record) -> None:
         """Raise `Diverged` if the loss of a step is not a number, or far above the first one."""

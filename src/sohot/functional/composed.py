@@ -31,7 +31,6 @@ class Composed(NamedTuple):
     distances: Tensor
     spread: Tensor
     penalty: Tensor | None
-    next_scale: Tensor | None
 
     @property
     def parts(self) -> tuple[Tensor, ...]:
@@ -45,11 +44,12 @@ Simple = Callable[[Given, Settings], Alignment | FusedResult]
 
 
 def composed_alignment(given: Given, settings: Settings, simple: Simple) -> Composed:
-    """Weigh the classes as settings ask for, align, and compute the next scale."""
+    """Weigh the classes as settings ask for, align, and move the scale."""
     source, source_labels, target, target_labels, weights, zeta_bar, scale, *of_rows = given
-    basic = settings._replace(weighting=None, momentum=None)
+    moving = scale
     if scale is not None and settings.momentum is not None:
-        scale = scale.clone()  # the caller is about to change it
+        scale = scale.clone()  # what the gradient needs
+    basic = settings._replace(weighting=None, momentum=None)
     penalty, weighting = None, settings.weighting
 
     def aligned(weights: Tensor | None) -> Alignment | FusedResult:
@@ -70,8 +70,9 @@ def composed_alignment(given: Given, settings: Settings, simple: Simple) -> Comp
         weights = torch.cat([zeta_bar.unsqueeze(0), weights])
     found = aligned(weights)
     loss = found.loss if penalty is None else found.loss + penalty
-    later = None if scale is None or settings.momentum is None else _next_scale(scale, found.spread, settings.momentum)
-    return Composed(loss, found.terms, found.distances, found.spread, penalty, later)
+    if moving is not None and settings.momentum is not None:
+        _move(moving, found.spread, settings.momentum)
+    return Composed(loss, found.terms, found.distances, found.spread, penalty)
 
 
 def _best_weights(
@@ -89,13 +90,15 @@ def _best_weights(
 
 
 @torch.no_grad()
-def _next_scale(scale: Tensor, spread: Tensor, momentum: float) -> Tensor:
-    """The scale of the next batch: a running average with a momentum; the first that is known stays without one."""
+def _move(scale: Tensor, spread: Tensor, momentum: float) -> None:
+    """Replace the scale by that of the next batch: a running average; with a momentum of 0, the first that is known."""
+    known = scale > 0
     if momentum == 0:
-        return torch.where(scale > 0, scale, spread)
-    spread = spread.to(scale.dtype)
-    moved = torch.where(scale > 0, torch.lerp(scale, spread, momentum), spread)
-    return torch.where(spread > 0, moved, scale)
+        scale.copy_(torch.where(known, scale, spread))
+    else:
+        spread = spread.to(scale.dtype)
+        moved = torch.where(known, torch.lerp(scale, spread, momentum), spread)
+        scale.copy_(torch.where(spread > 0, moved, scale))
 
 
 def _shares(given: Given, settings: Settings, dtype: torch.dtype, of_rows: RowWeights | None) -> Tensor:

@@ -56,7 +56,7 @@ def align(
         target: See there.
         target_labels: See there.
         settings: Everything else. With `settings.weighting`, classes are weighed by the best ζ or by learned ones; with
-            `settings.momentum`, the result has the scale of the next batch.
+            `settings.momentum`, the scale is moved, in place, to that of the next batch.
         weights: Weights of terms and classes, by which `settings.sigmas` are multiplied; or, with `zeta_bar`, ζ.
         zeta_bar: ζ̄ (C,), if weights are learned. Both are raised to 0, in place, where they are below.
         scale: See there.
@@ -104,7 +104,8 @@ def _route(given: Given, settings: Settings, key: Hashable) -> _Route:
     route = _Route(is_usable(source, target, settings.num_classes))
     if key is None:
         return route
-    if route.to_kernels and _can_be_raised(weights, zeta_bar, source.device):
+    moving = None if settings.momentum is None else scale
+    if route.to_kernels and _can_change(weights, zeta_bar, moving, source.device):
         tensors = conformed(given)
         plan = find_plan(*tensors[:7], of_rows is not None, settings)
         route = _Route(True, all(x is y for x, y in zip(tensors, given, strict=True)), plan)
@@ -114,9 +115,10 @@ def _route(given: Given, settings: Settings, key: Hashable) -> _Route:
     return route
 
 
-def _can_be_raised(zeta: Tensor | None, zeta_bar: Tensor | None, device: torch.device) -> bool:
-    """Whether kernels can change learned weights, if there are any."""
-    return zeta_bar is None or all(x is not None and x.is_contiguous() and x.device == device for x in (zeta, zeta_bar))
+def _can_change(zeta: Tensor | None, zeta_bar: Tensor | None, scale: Tensor | None, device: torch.device) -> bool:
+    """Whether kernels can change these tensors in place; None for one that is missing or stays as it is."""
+    changed = (x for x in (None if zeta_bar is None else zeta, zeta_bar, scale) if x is not None)
+    return all(x.is_contiguous() and x.device == device for x in changed)
 
 
 def forget_routes() -> None:

@@ -16,7 +16,7 @@ class Settings(NamedTuple):
     needed: RowsNeeded = NO_MORE
     check_values: bool = True
     weighting: ClassWeighting | None = None  # of classes; None for none
-    momentum: float | None = None  # of the running scale, 0 to keep the first; None for a scale that stays
+    momentum: float | None = None  # of the running scale, 0 to keep the first; None: it stays
 
     @property
     def estimator(self) -> str:

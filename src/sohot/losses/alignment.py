@@ -175,9 +175,6 @@ class ScatterAlignment(nn.Module):
             source_weights=batch.source_weights,
             target_weights=batch.target_weights,
         )
-        if result.next_scale is not None:
-            with torch.no_grad():
-                self.scale.copy_(result.next_scale)
         if not return_parts:
             return result.loss
         names = ["means", *(f"order{order}" for order in self.orders), "weight_penalty"]

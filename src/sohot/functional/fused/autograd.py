@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import increment_version
 
 from ..autograd import weighted_sum
 from ..recomputed import differentiable_gradients, each_example
@@ -25,7 +26,8 @@ Optional = Tensor | None
 Given = tuple[Tensor, Tensor, Tensor, Tensor, Optional, Optional, Optional, Optional, Optional]
 """Source, its labels, target, its labels, weights of terms and classes, ζ̄, scale, and weights of the rows of both.
 
-If ζ̄ is given, both it and the weights, then of the scatters alone, are learned, and raised to 0 in place.
+If ζ̄ is given, both it and the weights, then of the scatters alone, are learned, and raised to 0 in place. With a
+momentum, so is the scale moved.
 """
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 """Those in the source, the target, and the weights of all terms and classes."""
@@ -34,8 +36,8 @@ Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 class FusedResult:
     """The fields of `functional.alignment.Alignment`, each made when it is asked for."""
 
-    def __init__(self, loss: Tensor, numbers: Tensor, store: Store, settings: Settings) -> None:
-        self.loss, self._numbers, self._store, self._settings = loss, numbers, store, settings
+    def __init__(self, loss: Tensor, numbers: Tensor, store: Store) -> None:
+        self.loss, self._numbers, self._store = loss, numbers, store
 
     @property
     def terms(self) -> Tensor:
@@ -57,11 +59,6 @@ class FusedResult:
         """Root of the mean squared distance of a row from the centre of its class."""
         return self._store.view(self._numbers, "spread")
 
-    @property
-    def next_scale(self) -> Tensor | None:
-        """The scale of the next batch, if it changes."""
-        return None if self._settings.momentum is None else self._store.view(self._numbers, "scales")[1]
-
 
 def conformed(given: Given) -> Given:
     """Bring tensors into the form that the kernels take: columns without gaps, on one device."""
@@ -77,7 +74,7 @@ def planned_alignment(plan: Plan, given: Given) -> FusedResult:
     found: list[Tensor] = []
     source, _, target, _, weights, zeta_bar, *_ = given
     loss: Tensor = _PlannedAlignment.apply(source, target, weights, zeta_bar, (plan, given, found))  # type: ignore[no-untyped-call]
-    return FusedResult(loss, found[0], plan.results, plan.settings)
+    return FusedResult(loss, found[0], plan.results)
 
 
 def fused_alignment(given: Given, settings: Settings) -> FusedResult:
@@ -92,7 +89,7 @@ def fused_alignment(given: Given, settings: Settings) -> FusedResult:
         list(settings.needed),
         settings.check_values,
     )
-    return FusedResult(loss, numbers, Store(results(settings, given[4] is not None)), settings)
+    return FusedResult(loss, numbers, Store(results(settings, given[4] is not None)))
 
 
 class _PlannedAlignment(torch.autograd.Function):
@@ -111,8 +108,10 @@ class _PlannedAlignment(torch.autograd.Function):
         ctx.learned = None
         if zeta_bar is not None:  # not saved: the next call may raise them to 0 once more
             ctx.learned, weights = (zeta_bar, weights), None
-            torch.autograd.graph.increment_version(zeta_bar)
-            torch.autograd.graph.increment_version(ctx.learned[1])
+            increment_version(zeta_bar)
+            increment_version(ctx.learned[1])
+        if ctx.plan.settings.momentum is not None:
+            increment_version(given[6])
         ctx.save_for_backward(*given[:4], weights, *given[7:], *kept)
         found.append(kept[0])
         return loss
@@ -229,7 +228,7 @@ def _differentiable_gradients(ctx: Any, upstream: Tensor, settings: Settings) ->
     by_source, by_target, by_shared = differentiable_gradients(
         partial(weighted_sum, orders=list(settings.orders), unbiased=settings.unbiased),
         (source, target, shares if weights is None else weights * shares),
-        (source_labels, target_labels, found["scales"][0], *(of_rows or ())),
+        (source_labels, target_labels, found["divisor"], *(of_rows or ())),
         (upstream,),
     )
     if weights is None:

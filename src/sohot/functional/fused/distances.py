@@ -12,7 +12,7 @@ import triton.language as tl
 
 from .rows import NOWHERE, pair_weights
 from .weights import apart_factor, store_weights, totals_of, weights_of, without_absent
-from .zeta import class_weights, next_scale
+from .zeta import class_weights, move_scale
 
 
 @triton.jit
@@ -126,7 +126,7 @@ def weigh(
     BLOCK: tl.constexpr,
 ):
     """Turn the distances of all classes into the loss, its terms and the coefficients of its gradient; one program."""
-    loss, terms, distances, spread, scales, by_weights, used_weights = results
+    loss, terms, distances, spread, divisor, by_weights, used_weights = results
     sigmas, _, _, _, scale, momentum, _, _, full_rows, scatter_rows = weighing
     raw_distances, coefficients, counts, energies, _ = parts_of(numbers, classes, ORDERS)
     nothing = tl.zeros((BLOCK,), tl.float64)
@@ -153,10 +153,11 @@ def weigh(
     if scale is not None:
         given = tl.load(scale).to(tl.float64)
         square = tl.where(given > 0, given * given, square)
-        tl.store(scales + 1, next_scale(given, own_scale.to(tl.float64), momentum))
+        if momentum is not None:
+            move_scale(scale, given, own_scale.to(tl.float64), momentum)
     else:
         square = 1.0 + 0.0 * square
-    tl.store(scales, tl.sqrt(square))
+    tl.store(divisor, tl.sqrt(square))
     square = tl.where(seen == rows, square, float("nan"))
 
     total, penalties = nothing, nothing

@@ -52,7 +52,7 @@ def results(settings: Settings, has_weights: bool) -> dict[str, Section]:
         "terms": Section(torch.float32, (terms + 1,)),  # of the loss, and the penalty on the weights of classes
         "distances": Section(torch.float32, (terms, classes)),
         "spread": Section(torch.float32, ()),
-        "scales": Section(torch.float64, (2,)),  # what divided the features, and the next scale
+        "divisor": Section(torch.float64, ()),  # of the features
     }
     if has_weights:
         found["by_weights"] = Section(torch.float32, (terms, classes))  # derivative of the loss in each weight
@@ -153,10 +153,10 @@ def forward_launches(problem: Problem, settings: Settings, strides: tuple[int, i
 def _weigh(problem: Problem, settings: Settings, strides: tuple[int, int]) -> Launch:
     from .distances import weigh
 
-    made = "loss", "terms", "distances", "spread", "scales", "by_weights", "used_weights"
+    made = "loss", "terms", "distances", "spread", "divisor", "by_weights", "used_weights"
     sigmas, tensors = settings.sigmas or (1.0,) * problem.terms, ("weights", "zeta_bar", "scale")
     alphas = None if settings.weighting is None else settings.weighting.alphas
-    how = sigmas, alphas, *tensors, settings.momentum or 0.0, *strides, *settings.needed
+    how = sigmas, alphas, *tensors, settings.momentum, *strides, *settings.needed
     return Launch(
         weigh,
         (1, 1, 1),

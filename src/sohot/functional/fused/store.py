@@ -37,7 +37,7 @@ class Store:
     def __init__(self, sections: dict[str, Section]) -> None:
         self.sections = dict(sorted(sections.items(), key=lambda item: not item[1].zeroed))
         sizes = [section.bytes for section in self.sections.values()]
-        self._starts = [sum(sizes[:place]) for place in range(len(sizes))]
+        self._starts = {name: sum(sizes[:place]) for place, name in enumerate(self.sections)}  # bytes
         self.numbers = sum(sizes) // 4
         self._zeroed = sum(section.bytes for section in sections.values() if section.zeroed) // 4
 
@@ -51,14 +51,17 @@ class Store:
     def addresses(self, numbers: Tensor) -> list[int]:
         """Where each array starts in memory."""
         first = numbers.data_ptr()
-        return [first + start for start in self._starts]
+        return [first + start for start in self._starts.values()]
 
     def view(self, numbers: Tensor, name: str) -> Tensor:
         """One array as a tensor."""
-        section, start = self.sections[name], self._starts[list(self.sections).index(name)] // 4
-        count = prod(section.shape) * section.dtype.itemsize // 4
-        found = numbers[start : start + count]
-        return (found if section.dtype == torch.float32 else found.view(section.dtype)).view(section.shape)
+        section, start = self.sections[name], self._starts[name] // 4
+        if section.dtype == torch.float32 and not section.shape:
+            return numbers[start]
+        found = numbers[start : start + prod(section.shape) * section.dtype.itemsize // 4]
+        if section.dtype != torch.float32:
+            found = found.view(section.dtype)
+        return found if len(section.shape) == 1 else found.view(section.shape)
 
     def views(self, numbers: Tensor) -> dict[str, Tensor]:
         """All arrays as tensors."""

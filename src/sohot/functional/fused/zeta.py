@@ -41,7 +41,8 @@ def class_weights(k, c, classes, share, distance, weighing, by_weights, used_wei
 
 
 @triton.jit
-def next_scale(scale, spread, momentum):
-    """The scale of the next batch: a running average with a momentum; the first that is known stays without one."""
-    moved = tl.where(scale > 0.0, scale + momentum * (spread - scale), spread)
-    return tl.where(spread > 0.0, moved, scale)
+def move_scale(scale, before, spread, momentum):
+    """Replace the scale by that of the next batch: a running average; with a momentum of 0, the first that is known."""
+    moved = tl.where(before > 0.0, before + momentum * (spread - before), spread)
+    moved = tl.where(spread > 0.0, moved, before)
+    tl.store(scale, moved.to(scale.dtype.element_ty))

@@ -172,6 +172,18 @@ def under_a_compiler() -> dict[str, float]:
     return {f"output {k}": error(*pair) for k, pair in enumerate(zip(*found, strict=True))}
 
 
+def batches_of_several_sizes_under_a_compiler() -> dict[str, float]:
+    source, source_labels, target, target_labels = ragged()
+    align, errors = ScatterAlignment(6, check_values=False), {}
+    compiled = torch.compile(align, backend="aot_eager", fullgraph=True)
+    for rows in (15, 13, 11):  # shapes are symbols from the second on
+        features = source[:rows].requires_grad_()
+        losses = [module(features, source_labels[:rows], target, target_labels) for module in (compiled, align)]
+        gradients = [torch.autograd.grad(loss, features)[0] for loss in losses]
+        errors.update({f"loss of {rows}": error(*losses), f"gradient of {rows}": error(*gradients)})
+    return errors
+
+
 def nothing_shared() -> dict[str, float]:
     source, target = torch.randn(3, 4, requires_grad=True), torch.randn(2, 4, requires_grad=True)
     loss = scatter_alignment(source, torch.tensor([0, 0, 2]), target, torch.tensor([1, 1]), 3).loss
@@ -253,6 +265,7 @@ def all_cases() -> dict[str, dict[str, float]]:
         "second derivative of learned weights": second_derivative_of_learned(),
         "many upstream gradients": many_upstream_gradients(),
         "under a compiler": under_a_compiler(),
+        "batches of several sizes under a compiler": batches_of_several_sizes_under_a_compiler(),
         "nothing shared": nothing_shared(),
         "label out of range": label_out_of_range(),
         "repeated": repeated(),

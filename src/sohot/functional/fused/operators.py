@@ -96,13 +96,16 @@ _backward_operator = torch.library.custom_op("sohot::fused_alignment_backward", 
 def _(*arguments: Any) -> tuple[Tensor, ...]:
     """Shapes and types of the operator's results, for compilers."""
     source, _, target, _, weights, _, source_weights, _, num_classes, orders, *_ = arguments
-    settings = Settings(num_classes, tuple(orders))
-    problem = problem_of(source, target, settings, are_weighted=source_weights is not None)
-    found = Store(results(settings, weights is not None))
-    kept = Store(workspace(problem))
+    settings, rows = Settings(num_classes, tuple(orders)), source.shape[0] + target.shape[0]
+    if any(isinstance(size, torch.SymInt) for size in (*source.shape, *target.shape)):
+        # The layout is chosen when the shapes are known.
+        kept: int | torch.SymInt = torch.library.get_ctx().new_dynamic_size()
+    else:
+        problem = problem_of(source, target, settings, are_weighted=source_weights is not None)
+        kept = Store(workspace(problem)).numbers
     loss = source.new_empty((), dtype=torch.float32)
-    row_weights = 0 if source_weights is None else (2, problem.rows)
-    return loss, loss.new_empty(found.numbers), loss.new_empty(kept.numbers), loss.new_empty(row_weights)
+    found = loss.new_empty(Store(results(settings, weights is not None)).numbers)
+    return loss, found, loss.new_empty(kept), loss.new_empty(0 if source_weights is None else (2, rows))
 
 
 @_backward_operator.register_fake

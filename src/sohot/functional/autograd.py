@@ -80,7 +80,10 @@ class _WeightedDistances(torch.autograd.Function):
         operator = torch.ops.sohot.signed_gram if torch.compiler.is_compiling() else _signed_gram
         tensors = source, source_labels, target, target_labels, weights, scale, source_weights, target_weights
         distances, energy, *gradients = operator(*tensors, orders, unbiased, check_values, with_gradient)
-        return (weights * distances).sum().to(distances.dtype), distances, energy, *gradients
+        total = (weights * distances).sum()
+        if total.dtype != distances.dtype:  # torch 2.11 compiles a conversion that changes nothing to a gradient of 0
+            total = total.to(distances.dtype)
+        return total, distances, energy, *gradients
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:

@@ -114,6 +114,7 @@ class _PlannedAlignment(torch.autograd.Function):
             increment_version(given[6])
         ctx.save_for_backward(*given[:4], weights, *given[7:], *kept)
         found.append(kept[0])
+        ctx.by_weights = None if given[4] is None else ctx.plan.results.view(kept[0], "by_weights")
         return loss
 
     @staticmethod
@@ -154,7 +155,7 @@ class _FusedAlignment(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         ctx.save_for_backward(*inputs[:5], *inputs[6:8], *output[1:])
-        ctx.learned, ctx.settings = None, inputs[8:]
+        ctx.learned, ctx.by_weights, ctx.settings = None, None, inputs[8:]
         ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
 
@@ -197,7 +198,10 @@ def _gradients(
         if is_batched:
             by_source, by_target = by_source * upstream, by_target * upstream
     if wanted[2]:
-        by_weights = Store(results(settings, has_weights=True)).view(numbers, "by_weights") * upstream
+        by_weights = ctx.by_weights
+        if by_weights is None:
+            by_weights = Store(results(settings, has_weights=True)).view(numbers, "by_weights")
+        by_weights = by_weights * upstream
         if weights is not None:
             by_weights = (by_weights.sum(1, keepdim=True) if weights.shape[1] == 1 else by_weights).to(weights.dtype)
     return by_source if wanted[0] else None, by_target if wanted[1] else None, by_weights

@@ -45,6 +45,7 @@ class _Worker:
     pipe: Connection
     ready: bool = False
     cells: list[Cell] = field(default_factory=list)
+    alone: bool = True
     handed: int = 0
     began: float = field(default_factory=time.perf_counter)
 
@@ -52,7 +53,8 @@ class _Worker:
         """Let it compute cells."""
         with suppress(BrokenPipeError):  # it has just died, which `_wait` notices
             self.pipe.send(cells)
-        self.cells, self.handed, self.began = cells, self.handed + 1, time.perf_counter()
+        self.cells, self.alone = cells, len(cells) == 1
+        self.handed, self.began = self.handed + 1, time.perf_counter()
 
 
 class _News(NamedTuple):
@@ -183,9 +185,9 @@ def _end_of(slot: int, worker: _Worker) -> _News:
         raise WorkersCannotStart(f"a worker process ended before it began ({ending}); see its output above") from None
     sentence = f"its worker process ended during the computation ({ending})"
     seconds = time.perf_counter() - worker.began
-    cells, worker.cells = worker.cells, []
+    cells, worker.cells, worker.handed = worker.cells, [], 0
     outcomes = [Outcome(cell, None, sentence, seconds, killed) for cell in cells]
-    return _News(slot, outcomes, again=killed or len(cells) > 1, crowded=killed)
+    return _News(slot, outcomes, again=killed or not worker.alone, crowded=killed)
 
 
 def _ending(code: int) -> tuple[str, bool]:

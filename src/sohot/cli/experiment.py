@@ -179,7 +179,12 @@ def experiment(
     ] = "local",
     workers: Annotated[
         int | None,
-        _machine("--workers", min=1, help="Cells to compute in parallel.", show_default="one per core or GPU"),
+        _machine(
+            "--workers",
+            min=1,
+            help="Processes that compute cells. On a GPU each computes several at once, as many as memory is enough for.",
+            show_default="one per core, or up to 8 per GPU",
+        ),
     ] = None,
     threads: Annotated[
         int | None,

@@ -1,9 +1,10 @@
 """Runs a grid: claims its cells, passes them to an engine, and stores the results."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -138,11 +139,10 @@ def run_grid(
         pending = [cell for cell, ended in zip(plan.cells, settled, strict=True) if ended is None]
         kept = settled.count("done")
         watcher.begin(len(plan.cells), kept, settled.count("failed"))
-        if pending:
-            prepare(pending, plan.where, watcher.progress)
         if any(cell.frozen for cell in pending):
             engine = FrozenEngine(plan.where, watcher.progress)
-        ended = run_cells(pending, store, engine, CellWork(plan.where), retry_failed, watcher)
+        first = partial(prepare, pending, plan.where, watcher.progress)
+        ended = run_cells(pending, store, engine, CellWork(plan.where), retry_failed, watcher, first)
         keys = {cell.key for cell in plan.cells}
         records = [one for one in store.records(every=True) if one.key in keys]
     done = {one.key for one in records if one.result is not None}  # by us or others
@@ -171,12 +171,20 @@ def run_cells(
     work: Work,
     retry_failed: bool = False,
     watcher: GridWatcher | None = None,
+    prepare: Callable[[], object] | None = None,
 ) -> CellsRun:
-    """Compute cells, except those of other runners; return when all are done or have failed."""
+    """Compute cells, except those of other runners; return when all are done or have failed.
+
+    What has to be done before the first cell, `prepare`, is done when the engine asks for it: its processes may start
+    meanwhile.
+    """
     watcher = watcher or GridWatcher()
     computed, killed = 0, dict[str, Outcome]()
+    first = [] if prepare is None else [prepare]
 
     def claimed(cells: Sequence[Cell]) -> Iterator[Cell]:
+        while first:
+            first.pop()()
         for cell in cells:
             if store.claim(cell, retry=retry_failed):
                 watcher.started(cell)
@@ -189,7 +197,7 @@ def run_cells(
         if not free:
             watcher.waiting(len(left))
             time.sleep(_POLL_SECONDS)
-        with closing(engine.run(claimed(free), work)) as outcomes:  # type: ignore[type-var] # all are generators
+        with closing(engine.run(_Counted(claimed(free), len(free)), work)) as outcomes:  # type: ignore[type-var] # all are generators
             for outcome in outcomes:
                 if outcome.killed:
                     killed[outcome.cell.key] = outcome
@@ -201,6 +209,22 @@ def run_cells(
         settled = store.settled(retry=retry_failed)
         left = [cell for cell in left if cell.key not in settled and cell.key not in killed]
     return CellsRun(computed, list(killed.values()))
+
+
+class _Counted:
+    """An iterator that says how many cells it will give at most, see `operator.length_hint`."""
+
+    def __init__(self, cells: Iterator[Cell], most: int) -> None:
+        self._cells, self._most = cells, most
+
+    def __iter__(self) -> Iterator[Cell]:
+        return self
+
+    def __next__(self) -> Cell:
+        return next(self._cells)
+
+    def __length_hint__(self) -> int:
+        return self._most
 
 
 def _keep(store: Store, outcome: Outcome) -> None:

@@ -63,6 +63,7 @@ class Engine(Protocol):
 
         Args:
             cells: The cells. The next one is taken only when a worker is free for it, because taking one claims it.
+                `operator.length_hint` may say how many there are at most.
             work: Computes a cell.
 
         Yields:

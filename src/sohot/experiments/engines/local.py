@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from operator import length_hint
 from typing import NamedTuple
 
 from ..._limits import check_processes, check_threads, usable_cores
@@ -98,12 +99,14 @@ class LocalEngine:
         tries, again = Counter[Cell](), list[Cell]()
         outcomes: list[Outcome] = []
         try:
+            for slot in slots[: length_hint(cells)]:  # they start while the first cell is being prepared
+                workers[slot] = self._start(slot, task)
             while True:
                 # Workers get their next cells before outcomes are yielded, so they compute while those are stored.
                 for slot in slots:
                     worker = workers.get(slot)
                     if worker is None or not worker.cells:
-                        size = 1 if worker is None else min(2**worker.handed, most)
+                        size = min(2**worker.handed if worker else 1, most)
                         if some := list(islice(cells, size)):
                             workers[slot] = self._hand(worker, slot, some, task)
                 yield from outcomes

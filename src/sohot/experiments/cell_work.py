@@ -62,9 +62,9 @@ class CellWork:
                     taking.append(_Taking(waiting.pop(), self.where, clock, device))
                     taking[-1].turn()
                     taking[-1].place.wait()  # for what others share with it
+                    taking[-1].turn()  # its first steps are computed while the next cell is set up
                 for one in taking:
-                    if one.ended is None:
-                        one.turn()
+                    one.turn()
                 yield from (one.ended for one in taking if one.ended is not None)
                 taking = [one for one in taking if one.ended is None]
                 clock.share(len(taking))
@@ -106,7 +106,9 @@ class _Taking:
         self.ended: Ended | None = None
 
     def turn(self) -> None:
-        """Do its next turn, or all of them if it has to do them at once."""
+        """Do its next turn, if it has not ended, or all of them if it has to do them at once."""
+        if self.ended is not None:
+            return
         try:
             with self.place.taken():
                 if takes_turns(self.cell):

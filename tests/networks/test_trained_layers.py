@@ -24,7 +24,7 @@ def test_outputs_and_gradients_are_those_of_the_parts():
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     errors = json.loads(done.stdout)
-    assert len(errors) == 8
+    assert len(errors) == 10
     assert {name: error for name, error in errors.items() if not error < 2e-6} == {}
 
 

@@ -67,6 +67,13 @@ CASES = {
         nn.BatchNorm2d(6),
         nn.ReLU6(),
     ],
+    "pooled": lambda: [nn.Conv2d(3, 5, 1), nn.BatchNorm2d(5), nn.ReLU6(), nn.AdaptiveAvgPool2d(1), nn.Flatten()],
+    "depthwise and pooled": lambda: [
+        nn.Conv2d(3, 3, 3, padding=1, groups=3),
+        nn.BatchNorm2d(3),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d((1, 1)),
+    ],
     "depthwise in steps": lambda: [nn.Conv2d(3, 3, 3, stride=2, groups=3), nn.BatchNorm2d(3)],
     "padded unevenly": lambda: [Padded(3, 4, 3, pad=(0, 1, 0, 1)), nn.BatchNorm2d(4), nn.ReLU()],
     "residual": lambda: [

@@ -71,13 +71,18 @@ def unfold(
 
 
 @triton.jit
+def _bounded(x, low, high):
+    return tl.where(x < low, low, tl.where(x > high, high, x))  # NaN stays
+
+
+@triton.jit
 def add_and_bound(outputs, bias, count, channels, low, high, BLOCK: tl.constexpr):
     """Add a bias and bound from below and above, in place."""
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = place < count
     value = tl.load(outputs + place, mask=inside, other=0.0).to(tl.float32)
     value += tl.load(bias + place % channels, mask=inside, other=0.0)
-    value = tl.where(value < low, low, tl.where(value > high, high, value))  # NaN stays
+    value = _bounded(value, low, high)
     tl.store(outputs + place, value.to(outputs.dtype.element_ty), mask=inside)
 
 
@@ -101,3 +106,44 @@ def bound_gradient(
             tl.store(result + place, value, mask=inside)
         total += value.to(tl.float32)
     tl.store(by_parts + part * channels + column, tl.sum(total, 0), mask=column < channels)
+
+
+@triton.jit
+def bounded_mean(
+    inputs, bias, outputs, pixels, channels, low, high, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """Add a bias, bound, and average over the pixels of each image."""
+    c = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = c < channels
+    image = tl.program_id(1).to(tl.int64)
+    shift = tl.load(bias + c, mask=inside, other=0.0)[None, :]
+    total = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for start in range(0, pixels, ROWS):
+        pixel = start + tl.arange(0, ROWS)
+        here = (pixel < pixels)[:, None] & inside[None, :]
+        x = tl.load(inputs + (image * pixels + pixel[:, None]) * channels + c[None, :], mask=here, other=0.0)
+        total += tl.where(here, _bounded(x.to(tl.float32) + shift, low, high), 0.0)
+    total = tl.sum(total, 0) / pixels
+    tl.store(outputs + image * channels + c, total.to(outputs.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def mean_gradients(
+    gradients, inputs, bias, by_inputs, by_bias, pixels, channels, low, high, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """Compute the gradients of `bounded_mean`; that of the bias by image."""
+    c = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = c < channels
+    image = tl.program_id(1).to(tl.int64)
+    shift = tl.load(bias + c, mask=inside, other=0.0)[None, :]
+    g = tl.load(gradients + image * channels + c, mask=inside, other=0.0).to(tl.float32)[None, :] / pixels
+    total = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for start in range(0, pixels, ROWS):
+        pixel = start + tl.arange(0, ROWS)
+        here = (pixel < pixels)[:, None] & inside[None, :]
+        place = (image * pixels + pixel[:, None]) * channels + c[None, :]
+        x = tl.load(inputs + place, mask=here, other=0.0).to(tl.float32) + shift
+        by_x = tl.where((x > low) & (x < high) & here, g, 0.0)
+        total += by_x
+        tl.store(by_inputs + place, by_x.to(by_inputs.dtype.element_ty), mask=here)
+    tl.store(by_bias + image * channels + c, tl.sum(total, 0), mask=inside)

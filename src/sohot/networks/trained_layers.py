@@ -18,10 +18,13 @@ from torch.autograd.function import once_differentiable
 
 from .fusion import Layer, Rewriting
 
-_BOUNDS: dict[type, tuple[float, float]] = {nn.ReLU: (0.0, inf), nn.ReLU6: (0.0, 6.0)}
+Bounds = tuple[float, float]
+
+_BOUNDS: dict[type, Bounds] = {nn.ReLU: (0.0, inf), nn.ReLU6: (0.0, 6.0)}
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
 _BLOCK = 1024
 _ROWS, _COLUMNS, _ROWS_EACH = 16, 64, 256
+_PIXELS = 64
 
 
 @contextmanager
@@ -96,10 +99,15 @@ class _TrainedRewriting(Rewriting):
                 chain.insert(0, given)
                 given = given.all_input_nodes[0]
         after, module = self._after(after)
+        pools = False
         if after is not None and type(module) in _BOUNDS:
             bounds = _BOUNDS[type(module)]
             chain.append(after)
-        self._put(chain, given, TrainedConvolution(layer, norm, bounds), name)
+            after, pool = self._after(after)
+            if after is not None and isinstance(pool, nn.AdaptiveAvgPool2d) and pool.output_size in (1, (1, 1)):
+                pools = True
+                chain.append(after)
+        self._put(chain, given, TrainedConvolution(layer, norm, bounds, pools=pools), name)
 
 
 class _Geometry(NamedTuple):
@@ -116,15 +124,16 @@ class TrainedConvolution(nn.Module):
         layer: The convolution.
         norm: What follows it.
         bounds: Least and largest output.
+        pools: Whether to average the outputs over all pixels.
     """
 
-    def __init__(self, layer: Layer, norm: nn.BatchNorm2d, bounds: tuple[float, float]) -> None:
+    def __init__(self, layer: Layer, norm: nn.BatchNorm2d, bounds: Bounds, *, pools: bool = False) -> None:
         super().__init__()
         # In tuples, so that nothing is registered twice. The norm itself: moving a model gives it new buffers.
         self.parts = (layer.weight, layer.bias)
         self.norm = (norm,)
         self.geometry = _Geometry(layer.stride, layer.padding, layer.dilation, layer.groups)
-        self.bounds = bounds
+        self.bounds, self.pools = bounds, pools
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Convolve, normalise and bound."""
@@ -135,8 +144,9 @@ class TrainedConvolution(nn.Module):
         dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else inputs.dtype
         if dtype not in _TYPES:
             outputs = F.conv2d(inputs, weight, bias, *self.geometry)
-            return F.batch_norm(outputs, mean, variance, norm.weight, norm.bias, eps=norm.eps).clamp(*self.bounds)
-        how = self.geometry, self.bounds
+            outputs = F.batch_norm(outputs, mean, variance, norm.weight, norm.bias, eps=norm.eps).clamp(*self.bounds)
+            return outputs.mean((2, 3), keepdim=True) if self.pools else outputs
+        how = self.geometry, self.bounds, self.pools
         given = inputs.to(dtype).contiguous(memory_format=torch.channels_last)
         outputs = _TrainedConvolution.apply(  # type: ignore[no-untyped-call]
             given, weight, bias, norm.weight, norm.bias, mean, torch.rsqrt(variance + norm.eps), *how
@@ -156,7 +166,8 @@ class _TrainedConvolution(torch.autograd.Function):
         mean: Tensor,
         deviation: Tensor,
         geometry: _Geometry,
-        bounds: tuple[float, float],
+        bounds: Bounds,
+        pools: bool,
     ) -> Tensor:
         from .layer_kernels import add_and_bound, fold
 
@@ -167,14 +178,17 @@ class _TrainedConvolution(torch.autograd.Function):
         fold[(channels,)](
             weight, bias, gamma, beta, mean, deviation, folded, folded_bias, columns, BLOCK=_block(columns)
         )
-        outputs = F.conv2d(inputs, folded, None, *geometry).contiguous(memory_format=torch.channels_last)
-        low, high = bounds
-        add_and_bound[(-(-outputs.numel() // _BLOCK),)](
-            outputs, folded_bias, outputs.numel(), channels, low, high, BLOCK=_BLOCK
-        )
-        kept = outputs if bounds != (-inf, inf) else None
-        ctx.save_for_backward(inputs, weight, bias, gamma, mean, deviation, folded, kept)
-        ctx.geometry, ctx.bounds, ctx.has_beta = geometry, bounds, beta is not None
+        kept = F.conv2d(inputs, folded, None, *geometry).contiguous(memory_format=torch.channels_last)
+        if pools:
+            outputs = _bounded_mean(kept, folded_bias, bounds)
+        else:
+            outputs = kept
+            add_and_bound[(-(-outputs.numel() // _BLOCK),)](
+                outputs, folded_bias, outputs.numel(), channels, *bounds, BLOCK=_BLOCK
+            )
+        needed = kept if pools or bounds != (-inf, inf) else None
+        ctx.save_for_backward(inputs, weight, bias, gamma, mean, deviation, folded, folded_bias, needed)
+        ctx.geometry, ctx.bounds, ctx.has_beta, ctx.pools = geometry, bounds, beta is not None, pools
         return outputs
 
     @staticmethod
@@ -182,8 +196,11 @@ class _TrainedConvolution(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         from .layer_kernels import unfold
 
-        inputs, weight, bias, gamma, mean, deviation, folded, outputs = ctx.saved_tensors
-        gradient, by_parts = _stop_at_bounds(gradient, outputs, ctx.bounds)
+        inputs, weight, bias, gamma, mean, deviation, folded, folded_bias, kept = ctx.saved_tensors
+        if ctx.pools:
+            gradient, by_parts = _mean_gradients(gradient, kept, folded_bias, ctx.bounds)
+        else:
+            gradient, by_parts = _stop_at_bounds(gradient, kept, ctx.bounds)
         wanted, geometry = ctx.needs_input_grad, ctx.geometry
         turns = wanted[0] and _is_depthwise(folded, geometry)
         by_inputs, by_folded, _ = torch.ops.aten.convolution_backward(
@@ -202,10 +219,10 @@ class _TrainedConvolution(torch.autograd.Function):
             by_folded, by_parts, len(by_parts), weight, bias, gamma, mean, deviation, by_weight, by_bias, by_gamma,
             by_beta, channels, columns, BLOCK=_block(columns)
         )  # fmt: skip
-        return by_inputs, by_weight, by_bias, by_gamma, by_beta, None, None, None, None
+        return by_inputs, by_weight, by_bias, by_gamma, by_beta, *(None,) * 5
 
 
-def _stop_at_bounds(gradient: Tensor, outputs: Tensor | None, bounds: tuple[float, float]) -> tuple[Tensor, Tensor]:
+def _stop_at_bounds(gradient: Tensor, outputs: Tensor | None, bounds: Bounds) -> tuple[Tensor, Tensor]:
     """Return the gradient before the bounds, and its sums over parts of the pixels: (parts, channels)."""
     from .layer_kernels import bound_gradient
 
@@ -220,6 +237,33 @@ def _stop_at_bounds(gradient: Tensor, outputs: Tensor | None, bounds: tuple[floa
         BOUNDED=outputs is not None, ROWS=_ROWS, COLUMNS=_COLUMNS
     )  # fmt: skip
     return result, by_parts
+
+
+def _bounded_mean(inputs: Tensor, bias: Tensor, bounds: Bounds) -> Tensor:
+    """Add a bias, bound, and average over pixels: (images, channels, height, width) to (images, channels, 1, 1)."""
+    from .layer_kernels import bounded_mean
+
+    images, channels, height, width = inputs.shape
+    outputs = inputs.new_empty(images, channels, 1, 1)
+    bounded_mean[(-(-channels // _COLUMNS), images)](
+        inputs, bias, outputs, height * width, channels, *bounds, ROWS=_PIXELS, COLUMNS=_COLUMNS, num_warps=8
+    )
+    return outputs
+
+
+def _mean_gradients(gradients: Tensor, inputs: Tensor, bias: Tensor, bounds: Bounds) -> tuple[Tensor, Tensor]:
+    """Return the gradients of `_bounded_mean` by its inputs, and by its bias for each image: (images, channels)."""
+    from .layer_kernels import mean_gradients
+
+    images, channels, height, width = inputs.shape
+    by_inputs, by_bias = torch.empty_like(inputs), bias.new_empty(images, channels)
+    mean_gradients[(-(-channels // _COLUMNS), images)](
+        *(gradients.contiguous(), inputs, bias, by_inputs, by_bias, height * width, channels, *bounds),
+        ROWS=_PIXELS,
+        COLUMNS=_COLUMNS,
+        num_warps=8,
+    )
+    return by_inputs, by_bias
 
 
 def _is_depthwise(weight: Tensor, geometry: _Geometry) -> bool:

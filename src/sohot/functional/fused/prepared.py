@@ -59,7 +59,7 @@ class Launches:
         self._numbers: list[Any] = []  # all that the kernels take besides addresses
         self._groups: list[Any] = []  # what picks the values of tuples
         self._prepared: list[tuple[Any, ...]] = []
-        self._triton: Any = None  # settings of Triton at run time
+        self._triton: Any = None  # settings of Triton at run time, if this version is known
 
     def __call__(self, device: int, addresses: Sequence[int | None], tensors: Callable[[], Named]) -> None:
         """Launch all on the current stream of the current device.
@@ -69,28 +69,26 @@ class Launches:
             addresses: Where the named tensors are; None for one that is missing.
             tensors: Returns them by name; called only while kernels are not compiled, or if a profiler looks on.
         """
-        if not self._prepared or _has_calls(self._triton.launch_enter_hook):
+        if not self._prepared or (self._triton is not None and _has_calls(self._triton.launch_enter_hook)):
             self._prepare(tensors())
             return
         stream = torch._C._cuda_getCurrentRawStream(device)
         values = [*addresses, *self._numbers]
         for choose in self._groups:
             values.append(choose(values))
-        for run, (x, y, z), function, metadata, choose, _ in self._prepared:
+        for run, function, metadata, (x, y, z), choose, _ in self._prepared:
             run(x, y, z, stream, function, metadata, None, None, None, *choose(values))
 
     def _prepare(self, tensors: Named) -> None:
         compiled = [launch.compile(tensors) for launch in self._launches]
         if self._prepared or None in compiled:
             return
-        from triton import knobs  # type: ignore[import-untyped,unused-ignore]
-
         choices, numbers, groups = _choices(self._launches, self._names)
         prepared = [
-            (_runner(kernel), launch.grid, kernel.function, kernel.packed_metadata, choose, kernel)  # kept alive
+            (*_runner(kernel), launch.grid, choose, kernel)  # the kernel is kept alive
             for launch, kernel, choose in zip(self._launches, compiled, choices, strict=True)
         ]
-        self._triton, self._numbers, self._groups, self._prepared = knobs.runtime, numbers, groups, prepared
+        self._triton, self._numbers, self._groups, self._prepared = _settings(), numbers, groups, prepared
 
 
 def _choices(launches: Sequence[Launch], names: list[str]) -> tuple[list[Choice], list[Any], list[Choice]]:
@@ -125,16 +123,34 @@ def _is_group(argument: Any) -> bool:
     return isinstance(argument, tuple) and any(isinstance(x, str) for x in argument)
 
 
-def _runner(compiled: Any) -> Any:
-    """Return what Triton itself calls to launch a compiled kernel, or its public call in versions not known to have it.
+def _is_known() -> bool:
+    """Whether this version of Triton launches compiled kernels as `Launches` does; later ones may do so too."""
+    import triton  # type: ignore[import-untyped,unused-ignore]
 
-    The public call finds device and stream, and what a profiler would like to know, at each launch.
+    return triton.__version__.split(".")[:2] in (["3", "6"], ["3", "7"], ["3", "8"])
+
+
+def _settings() -> Any:
+    if not _is_known():
+        return None
+    from triton import knobs  # type: ignore[import-untyped,unused-ignore]
+
+    return knobs.runtime
+
+
+def _runner(compiled: Any) -> tuple[Any, Any, Any]:
+    """Return what Triton itself calls to launch a compiled kernel, and what that takes besides grid and arguments.
+
+    In a version that is not known it is the public call, which finds device and stream, and what a profiler would like
+    to know, at each launch.
     """
-    import triton
+    if _is_known():
+        return compiled.run, compiled.function, compiled.packed_metadata
 
-    if triton.__version__.split(".")[:2] in (["3", "6"], ["3", "7"], ["3", "8"]):
-        return compiled.run
-    return lambda x, y, z, _stream, _function, _metadata, _data, _enter, _exit, *values: compiled[x, y, z](*values)
+    def run(x: int, y: int, z: int, *values: Any) -> None:
+        compiled[x, y, z](*values[6:])  # after stream, function, metadata and hooks
+
+    return run, None, None
 
 
 def _has_calls(hook: Any) -> bool:

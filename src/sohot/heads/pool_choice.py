@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.special import softmax  # type: ignore[import-untyped]
 
 from ..methods.settings import HeadSettings
 from ..selection.calibration import fit_temperature
@@ -87,6 +86,8 @@ def _largest_win(one: Logits, other: Logits) -> float:
 
 def _confidence(logits: Logits) -> float:
     """Mean probability of the likeliest class."""
+    from scipy.special import softmax  # type: ignore[import-untyped]  # takes a moment to import
+
     return float(softmax(logits, axis=1).max(axis=1).mean())
 
 

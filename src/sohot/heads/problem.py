@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,9 @@ from ..functional.plain_checks import check_count
 from ..methods.registry import Method
 from ..methods.settings import HeadSettings
 from ..selection.folds import Fold
-from .domains import DomainRows, Features
+
+if TYPE_CHECKING:  # it imports scikit-learn, which those who train on images do without
+    from .domains import DomainRows, Features
 
 Offset = npt.NDArray[np.float64]
 
@@ -143,7 +145,7 @@ class FeatureProblem:
         return self.pool if settings.pool_weight and settings.resolved_method().uses_target else None
 
 
-def make_problem(rows: DomainRows) -> tuple[FeatureProblem, dict[str, Offset]]:
+def make_problem(rows: "DomainRows") -> tuple[FeatureProblem, dict[str, Offset]]:
     """Convert training rows to the trainer's float32, shifted by a constant to keep precision.
 
     A single domain serves as source and target; method "t" uses it once.
@@ -164,7 +166,7 @@ def make_problem(rows: DomainRows) -> tuple[FeatureProblem, dict[str, Offset]]:
     return problem, dict(zip(("source", "target"), offsets, strict=True))
 
 
-def _offsets(source: Features, target: Features) -> tuple[Offset, Offset]:
+def _offsets(source: "Features", target: "Features") -> tuple[Offset, Offset]:
     """Return the mean of all rows; domains with the same features share it, which keeps their distance."""
     means = source.mean(axis=0, dtype=np.float64), target.mean(axis=0, dtype=np.float64)
     if source.shape[1] != target.shape[1]:
@@ -174,7 +176,7 @@ def _offsets(source: Features, target: Features) -> tuple[Offset, Offset]:
     return pooled, pooled
 
 
-def _moved(x: Features, offset: Offset) -> Tensor:
+def _moved(x: "Features", offset: Offset) -> Tensor:
     return torch.from_numpy((x - offset).astype(np.float32))
 
 
@@ -185,7 +187,7 @@ def _one_domain_settings(settings: HeadSettings) -> HeadSettings:
     return HeadSettings.from_json({**values, "streams": "shared", "heads": "shared"})
 
 
-def fitting_settings(rows: DomainRows, settings: HeadSettings, *, stacklevel: int = 3) -> HeadSettings:
+def fitting_settings(rows: "DomainRows", settings: HeadSettings, *, stacklevel: int = 3) -> HeadSettings:
     """Adapt the settings to the available rows, and warn about what is impossible.
 
     Args:

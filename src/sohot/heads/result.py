@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,12 @@ from ..functional.checks import check_features
 from ..functional.plain_checks import check_choice
 from ..methods.settings import HeadSettings
 from . import network
-from .domains import Labels
 from .network import DOMAINS, Shape
 from .objective import ZETA
 from .preparation import Preparation
+
+if TYPE_CHECKING:  # it imports scikit-learn, which those who train on images do without
+    from .domains import Labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +140,7 @@ FORMAT = "sohot classifier of features, 1"
 _MOST_LABEL_BYTES = 1 << 28
 
 
-def write_fit(file: Path, fit: StackedFit, classes: Labels, about: dict[str, Any]) -> None:
+def write_fit(file: Path, fit: StackedFit, classes: "Labels", about: dict[str, Any]) -> None:
     """Write a fit atomically: the file is complete or absent.
 
     Args:
@@ -157,7 +159,7 @@ def write_fit(file: Path, fit: StackedFit, classes: Labels, about: dict[str, Any
     write_atomically(file, safetensors.torch.save(tensors, metadata))
 
 
-def read_fit(file: Path) -> tuple[StackedFit, Labels, dict[str, Any]]:
+def read_fit(file: Path) -> tuple[StackedFit, "Labels", dict[str, Any]]:
     """Read what `write_fit` wrote: the fit, the classes and the rest.
 
     Raises:
@@ -187,7 +189,7 @@ def not_a_classifier(file: Path, error: Exception) -> ValueError:
     return ValueError(f"{file} is not a classifier saved by sohot: {reason or type(error).__name__}")
 
 
-def _read_classes(values: Any, kind: Any) -> Labels:
+def _read_classes(values: Any, kind: Any) -> "Labels":
     label = np.dtype(str(kind))
     if not isinstance(values, list) or label.kind not in "biufU" or label.itemsize * len(values) > _MOST_LABEL_BYTES:
         raise ValueError(f"its classes are damaged (their type is {kind!r})")

@@ -1,16 +1,20 @@
 """Labelled target rows that are held out in turn, and what fits without them say about them."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..selection.choice import FoldScore
 from ..selection.folds import MOST_FOLDS, Fold, deal
 from ..selection.held_out import HeldOut
-from .domains import DomainRows
 from .problem import FeatureProblem
 from .result import StackedFit
 
+if TYPE_CHECKING:  # it imports scikit-learn, which those who train on images do without
+    from .domains import DomainRows
 
-def shot_folds(rows: DomainRows, folds: int | None = None) -> list[Fold]:
+
+def shot_folds(rows: "DomainRows", folds: int | None = None) -> list[Fold]:
     """Assign the labelled target rows of each class to folds, by their content, not their order; 5 folds at most.
 
     Raises:

@@ -166,32 +166,36 @@ def measure_phases(plan: GridPlan, count: int, profile: bool) -> None:
         pstats.Stats(profiler, stream=sys.stdout).sort_stats("cumulative").print_stats(70)
 
 
-class FirstOutcome(GridWatcher):
-    """Records when the first cells finished; until then processes were starting."""
+class Rate(GridWatcher):
+    """Tells how many cells have finished, and how many each second once every process has finished one."""
 
-    def __init__(self, warm: int) -> None:
-        self.warm, self.times = warm, list[float]()
+    def __init__(self, processes: int) -> None:
+        self.processes, self.began, self.times = processes, time.perf_counter(), list[float]()
 
     def finished(self, outcome: Outcome) -> None:
         assert outcome.error is None, outcome.error
-        self.times.append(time.perf_counter())
+        self.times.append(time.perf_counter() - self.began)
+        if len(self.times) % 40 == 0:
+            self.show()
+
+    def show(self) -> None:
+        times = self.times
+        warm = min(self.processes, len(times) - 2)
+        rate = (len(times) - 1 - warm) / (times[-1] - times[warm])
+        print(
+            f"{self.processes:3d} processes: {len(times)} cells in {times[-1]:6.1f} s, the first after "
+            f"{times[0]:5.1f} s, then {rate:6.2f} cells/s: 1188 cells in {times[0] + 1188 / rate:5.0f} s",
+            flush=True,
+        )
 
 
 def measure_engine(plan: GridPlan, count: int, workers: int | None) -> None:
-    """Run the first cells of a grid in processes; print the cells per second once each process has finished one."""
+    """Run the first cells of a grid in processes."""
     plan.results.unlink(missing_ok=True)
-    part = GridPlan(plan.grid, plan.cells[:count], plan.where)
     engine = LocalEngine(workers, plan.where.device, None)
-    watcher, began = FirstOutcome(engine.workers), time.perf_counter()
-    run_grid(part, engine, watcher=watcher)
-    times = watcher.times
-    warm = min(engine.workers, len(times) - 2)
-    rate = (len(times) - 1 - warm) / (times[-1] - times[warm])
-    print(
-        f"{engine.workers:3d} processes: {len(times)} cells in {times[-1] - began:6.1f} s, the first after "
-        f"{times[0] - began:5.1f} s, then {rate:6.2f} cells/s: 1188 cells in {1188 / rate:5.0f} s",
-        flush=True,
-    )
+    watcher = Rate(engine.workers)
+    run_grid(GridPlan(plan.grid, plan.cells[:count], plan.where), engine, watcher=watcher)
+    watcher.show()
 
 
 def main() -> None:

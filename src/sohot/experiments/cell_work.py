@@ -38,7 +38,9 @@ class CellWork:
 
     def __call__(self, cell: Cell) -> CellResult:
         """Train and test a cell."""
-        return run_cell(cell, self.where)
+        result = run_cell(cell, self.where)
+        _has_room(choose_device(self.where.device))  # else what it used may be missing to other processes
+        return result
 
     def together(self, cells: Sequence[Cell]) -> Iterator[Ended]:
         """Train and test several cells in turns on one GPU, each as if it were alone.

@@ -22,6 +22,7 @@ from ..runs.train_and_test import train_and_test
 from ..runs.trunk_folder import join_images
 from ..runs.trunk_store import TrunkStore
 from ..training.inputs import Inputs, TensorInputs
+from ..training.trainer import READ_EVERY
 from .cell import Cell
 from .cell_training import Workplace, config_of, draw_split
 from .cell_trunks import needed_features, trunks_of
@@ -113,9 +114,11 @@ def _from_a_step(pending: Sequence[Cell], where: Workplace, workers: int, thread
     finally:
         torch.set_num_threads(before)
     cells = sum((step * _steps(cell) + row * sizes["target_test"]) * _fits(cell) for cell in pending)
+    if choose_device(where.device).type == "cuda":  # processes share it: together they are hardly faster than one
+        workers = min(workers, torch.cuda.device_count())
     with_threads = f"{threads} thread{'s' if threads > 1 else ''}"
     basis = (
-        f"one training step of {pending[0].method} done now with {with_threads} ({step:.2f} s), {workers} cells in "
+        f"one training step of {pending[0].method} done now with {with_threads} ({step:.2g} s), {workers} cells in "
         f"parallel, and {images} images through the frozen layers first ({1000 * trunk:.0f} ms each)"
     )
     return Estimate(cells / workers + trunk * images, basis)
@@ -171,7 +174,8 @@ def _time_trunk(pending: Sequence[Cell], where: Workplace) -> tuple[float, int]:
 def _time_step(cell: Cell, where: Workplace) -> tuple[float, float, dict[str, int]]:
     """Return the seconds per step, those to classify an image, and the sizes of the split's sides."""
     split = draw_split(cell, where)
-    config = replace(config_of(cell, cell.settings, where), steps=2, epochs=None)
+    steps = 2 * READ_EVERY if choose_device(where.device).type == "cuda" else 2  # a GPU's first ones are recorded
+    config = replace(config_of(cell, cell.settings, where), steps=steps, epochs=None)
     labelled = split.sides["source_train"], split.sides["target_train"]
     data = RunData(split.classes, *labelled, None, pool=split.sides.get(POOL), protocol=cell.pool)
     trained = train_and_test(config, data, _BlankStore())

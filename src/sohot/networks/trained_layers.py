@@ -246,7 +246,7 @@ def _bounded_mean(inputs: Tensor, bias: Tensor, bounds: Bounds) -> Tensor:
     images, channels, height, width = inputs.shape
     outputs = inputs.new_empty(images, channels, 1, 1)
     bounded_mean[(-(-channels // _COLUMNS), images)](
-        inputs, bias, outputs, height * width, channels, *bounds, ROWS=_PIXELS, COLUMNS=_COLUMNS, num_warps=8
+        inputs, bias, outputs, height * width, channels, *bounds, ROWS=_PIXELS, COLUMNS=_COLUMNS
     )
     return outputs
 
@@ -261,7 +261,6 @@ def _mean_gradients(gradients: Tensor, inputs: Tensor, bias: Tensor, bounds: Bou
         *(gradients.contiguous(), inputs, bias, by_inputs, by_bias, height * width, channels, *bounds),
         ROWS=_PIXELS,
         COLUMNS=_COLUMNS,
-        num_warps=8,
     )
     return by_inputs, by_bias
 

@@ -223,6 +223,40 @@ def equal_weights() -> dict[str, float]:
     return differences
 
 
+def absent_rows() -> dict[str, float]:
+    """Rows of weight 0 hold anything: their gradient is 0, and all else is as without them."""
+    source, source_labels, target, target_labels = batch(0, [18, 4], [3, 3], size=70)
+    weights = torch.ones(len(source)).index_fill(0, torch.tensor([0, 5, 20]), 0)
+    present = weights > 0
+    found = []
+    for of_source in (None, weights):
+        data = source.float(), source_labels
+        if of_source is None:
+            data = data[0][present], data[1][present]
+        else:
+            data[0][~present] = float("nan")
+        x, y = data[0].requires_grad_(), target.float().requires_grad_()
+        options = {"source_weights": of_source, "check_values": False}
+        result = scatter_alignment(x, data[1], y, target_labels, 2, (2, 3), **options)  # type: ignore[arg-type]
+        found.append([result.loss, result.distances, *torch.autograd.grad(result.loss, [x, y])])
+    (loss, distances, by_source, by_target), (with_loss, with_distances, by_all, with_target) = found
+    pairs = [(with_loss, loss), (with_distances, distances), (by_all[present], by_source), (with_target, by_target)]
+    return {"absent": float(by_all[~present].abs().max()), "others": max(error(*pair) for pair in pairs)}
+
+
+def nearly_alike(size: int) -> dict[str, float]:
+    """Rows of a class that differ little compared with their size."""
+    source, source_labels, target, target_labels = batch(0, *FEW, size=size)
+    source, target = ((x.new_ones(size) * 3 + 1e-3 * x).float() for x in (source, target))
+    found = []
+    for kind in (torch.float32, torch.float64):
+        x, y = (z.to(kind).requires_grad_() for z in (source, target))
+        result = scatter_alignment(x, source_labels, y, target_labels, 2, (2, 3), scale=torch.zeros(()))
+        found.append([*result, *torch.autograd.grad(result.loss, [x, y])])
+    names = ["loss", "terms", "distances", "spread", "by source", "by target"]
+    return {name: error(*pair) for name, *pair in zip(names, *found, strict=True)}
+
+
 def repeated() -> dict[str, float]:
     source, source_labels, target, target_labels = batch(0, *FEW)
     data = source.float(), source_labels, target.float(), target_labels
@@ -255,6 +289,12 @@ def all_cases() -> dict[str, dict[str, float]]:
         "float16": case(**half, dtype=torch.float16),
         "weights of rows": case(**weighted),
         "weights of rows, unbiased": case(estimator="unbiased", **weighted),
+        "weights of rows, many columns": case(FEW, size=600, **random_weights(FEW)),
+        "weights of the target alone": case(target_weights=random_weights(RAGGED)["target_weights"]),
+        "absent rows": absent_rows(),
+        "nearly alike": nearly_alike(40),
+        "nearly alike, many columns": nearly_alike(600),
+        "far apart, many columns": case(FEW, shift=(0.0, 100.0), size=600),
         "second derivative with weights of rows": second_derivative(full_rows=3.0, **random_weights(RAGGED)),
         "equal weights": equal_weights(),
         "placed before": placed_before(),

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from sohot import ScatterAlignment
 from sohot.functional import scatter_alignment
+from sohot.functional.fused import counters
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 Batch = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -92,6 +93,61 @@ def test_weights_of_rows(counts: tuple[list[int], list[int]], estimator: str) ->
     assert all(torch.equal(x, y) for x, y in zip(with_them, without, strict=True))
 
 
+@pytest.mark.parametrize("domain", ["source_weights", "target_weights"])
+def test_weights_of_one_domain(domain: str) -> None:
+    data = on_gpu(([20] * 31, [9] * 31), 600)
+    assert_equals_float64(data, 31, 1e-5, **{domain: weights_for(data)[domain]})
+
+
+def test_rows_of_weight_0_hold_anything() -> None:
+    counts = [20, 48, 70], [9, 10, 30]  # the last has more rows than a program holds
+    source, source_labels, target, target_labels = on_gpu(counts, 200)
+    weights = weights_for((source, source_labels, target, target_labels))["source_weights"]
+    present = weights > 0
+    results = []
+    for own, of_rows in ((present, None), (slice(None), weights.clamp(max=0) + present)):
+        x = source.detach().clone()
+        x[~present] = float("nan")
+        x = x[own].requires_grad_()
+        loss = scatter_alignment(
+            x, source_labels[own], target, target_labels, 3, ORDERS, source_weights=of_rows, check_values=False
+        ).loss
+        results.append((loss, *torch.autograd.grad(loss, [x, target])))
+    (loss, by_source, by_target), (with_loss, by_all, with_target) = results
+    assert not by_all[~present].any()
+    for x, y in ((with_loss, loss), (by_all[present], by_source), (with_target, by_target)):
+        assert error(x, y.double()) < 1e-5
+
+
+def test_each_term_and_the_gradient_of_the_means() -> None:
+    """Sums hide small terms: means are far smaller than scatters."""
+    for counts, size in ((([20] * 5, [3] * 5), 1024), (([48] * 5, [16] * 5), 4096)):
+        data = on_gpu(counts, size)
+        reference = exact(data)
+        found = [scatter_alignment(*own, 5, ORDERS, check_values=False) for own in (data, reference)]
+        assert ((found[0].terms.double() - found[1].terms).abs() < 1e-5 * found[1].terms).all()
+        means = [
+            scatter_alignment(*own, 5, ORDERS, weights=(1.0, 0.0, 0.0, 0.0), check_values=False).loss
+            for own in (data, reference)
+        ]
+        for ours, theirs in zip(
+            torch.autograd.grad(means[0], [data[0], data[2]]),
+            torch.autograd.grad(means[1], [reference[0], reference[2]]),
+            strict=True,
+        ):
+            assert error(ours, theirs) < 1e-5
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_far_from_the_origin(dtype: torch.dtype) -> None:
+    """Products of numbers of half precision are exact, so the means can be subtracted afterwards."""
+    source, source_labels, target, target_labels = on_gpu(([20] * 5, [3] * 5), 1024)
+    moved = [(x.detach() + 20).to(dtype).requires_grad_() for x in (source, target)]
+    data = moved[0], source_labels, moved[1], target_labels
+    ours, theirs = (scatter_alignment(*own, 5, ORDERS, check_values=False) for own in (data, exact(data)))
+    assert error(ours.distances, theirs.distances) < 1e-3
+
+
 def test_far_from_the_origin() -> None:
     source, source_labels, target, target_labels = on_gpu(([20] * 5, [3] * 5), 256)
     direction = torch.randn(256, device="cuda").sign()
@@ -147,6 +203,29 @@ def test_in_a_graph(rows: tuple[int, int], class_weights: str | None) -> None:
     expected = align(*data)
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(gradients, torch.autograd.grad(expected, features))
+
+
+def test_graphs_and_calls_at_the_same_time() -> None:
+    """The last program of a launch computes the loss: it must not count those of other launches."""
+    batches = [on_gpu(([20] * 31, [9] * 31), 512, seed=seed) for seed in range(3)]
+    align = ScatterAlignment(31, ORDERS, check_values=False).cuda()
+    streams = [torch.cuda.Stream() for _ in batches]
+    with torch.no_grad():
+        expected = [align(*data) for data in batches]
+        graphs, losses = [torch.cuda.CUDAGraph() for _ in batches[:2]], []
+        for graph, data in zip(graphs, batches, strict=False):
+            with torch.cuda.graph(graph):
+                losses.append(align(*data))
+        torch.cuda.synchronize()
+        for _ in range(100):
+            for graph, stream in zip(graphs, streams, strict=False):
+                with torch.cuda.stream(stream):
+                    graph.replay()
+            with torch.cuda.stream(streams[2]):
+                last = align(*batches[2])
+        torch.cuda.synchronize()
+    assert [float(loss) for loss in (*losses, last)] == [float(loss) for loss in expected]
+    assert not any(counter.any() for counter in (*counters._of_stream.values(), *counters._spare.values()))
 
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's own

@@ -139,7 +139,7 @@ def check_rows(
     source_labels: Tensor,
     target: Tensor,
     target_labels: Tensor,
-    *row_weights: Tensor,
+    *row_weights: Tensor | None,
     num_classes: int,
 ) -> None:
     """Require labels in range, finite features and, if given, finite weights of at least 0 (reads the values)."""
@@ -148,4 +148,5 @@ def check_rows(
     check_finite(source, "source")
     check_finite(target, "target")
     for weights, name in zip(row_weights, ("source_weights", "target_weights"), strict=False):
-        check_weight_range(weights, name)
+        if weights is not None:
+            check_weight_range(weights, name)

@@ -68,7 +68,7 @@ def align(
     route = None if key is None else _routes.get(key)
     if route is None:
         route = _route(given, settings, key)
-    if source_weights is not None or target_weights is not None:
+    if route.plan is None and (source_weights is not None or target_weights is not None):
         of_rows = row_weights(source, target, source_weights, target_weights)
         assert of_rows is not None
         given = *given[:7], of_rows.source, of_rows.target
@@ -100,14 +100,14 @@ def _route(given: Given, settings: Settings, key: Hashable) -> _Route:
     if weights is not None and zeta_bar is None:
         check_weights(weights, settings.orders, settings.num_classes)
     check_scale(scale)
-    of_rows = row_weights(source, target, source_weights, target_weights)
+    row_weights(source, target, source_weights, target_weights)  # checks them
     route = _Route(is_usable(source, target, settings.num_classes))
     if key is None:
         return route
     moving = None if settings.momentum is None else scale
     if route.to_kernels and _can_change(weights, zeta_bar, moving, source.device):
         tensors = conformed(given)
-        plan = find_plan(*tensors[:7], of_rows is not None, settings)
+        plan = find_plan(*tensors, settings)
         route = _Route(True, all(x is y for x, y in zip(tensors, given, strict=True)), plan)
     if len(_routes) >= MOST_ROUTES:  # ever-changing batch sizes: start over
         _routes.clear()

@@ -13,7 +13,7 @@ from torch.autograd.graph import increment_version
 
 from ..autograd import weighted_sum
 from ..recomputed import differentiable_gradients, each_example
-from ..row_weights import RowWeights
+from ..row_weights import row_weights
 from ..settings import Settings
 from ..terms import RowsNeeded, constant_weights, term_shares
 from . import operators
@@ -66,7 +66,8 @@ def conformed(given: Given) -> Given:
     source, target = (x if x.stride(1) == 1 else x.contiguous() for x in (source, target))
     source_labels, target_labels = source_labels.contiguous(), target_labels.contiguous()
     weights, scale = (x if x is None or x.device == source.device else x.to(source.device) for x in (weights, scale))
-    return source, source_labels, target, target_labels, weights, zeta_bar, scale, of_rows[0], of_rows[1]
+    of_source, of_target = (x if x is None else x.contiguous() for x in of_rows)
+    return source, source_labels, target, target_labels, weights, zeta_bar, scale, of_source, of_target
 
 
 def planned_alignment(plan: Plan, given: Given) -> FusedResult:
@@ -181,14 +182,13 @@ def _gradients(
     if torch.is_grad_enabled():  # create_graph=True: a second derivative is needed
         found = _differentiable_gradients(ctx, upstream, settings)
         return found[0] if wanted[0] else None, found[1] if wanted[1] else None, found[2] if wanted[2] else None
-    source, _, target, _, weights, _, _, numbers, kept, row_weights = ctx.saved_tensors
+    source, _, target, _, weights, source_weights, target_weights, numbers, kept = ctx.saved_tensors
     by_source = by_target = by_weights = None
     if wanted[0] or wanted[1]:
-        if row_weights is not None and not row_weights.numel():
-            row_weights = None
         is_compiling = torch.compiler.is_compiling()
         is_batched = not is_compiling and torch._C._functorch.is_legacy_batchedtensor(upstream)  # is_grads_batched
-        data = source, target, kept, row_weights, torch.ones_like(numbers[0]) if is_batched else upstream
+        factor = torch.ones_like(numbers[0]) if is_batched else upstream
+        data = source, target, kept, source_weights, target_weights, factor
         if is_compiling or plan is None:
             backward = torch.ops.sohot.fused_alignment_backward if is_compiling else operators.backward
             constants = settings.num_classes, list(settings.orders), settings.unbiased
@@ -209,8 +209,8 @@ def _gradients(
 
 def _differentiable_gradients(ctx: Any, upstream: Tensor, settings: Settings) -> Gradients:
     """The gradients in plain operations that can be differentiated again."""
-    source, source_labels, target, target_labels, weights, *row_weights = ctx.saved_tensors[:7]
-    of_rows = None if row_weights[0] is None else RowWeights(*row_weights)
+    source, source_labels, target, target_labels, weights, *of_rows = ctx.saved_tensors[:7]
+    both = row_weights(source, target, *of_rows)
     store = Store(results(settings, weights is not None or ctx.learned is not None))
     found = store.views(ctx.saved_tensors[7])
     if ctx.learned is not None:  # the values that were used, with the derivative of the parameters as they are now
@@ -224,7 +224,7 @@ def _differentiable_gradients(ctx: Any, upstream: Tensor, settings: Settings) ->
         settings.num_classes,
         settings.orders,
         settings.estimator,
-        row_weights=of_rows,
+        row_weights=both,
         needed=settings.needed,
     )
     if settings.sigmas is not None:
@@ -232,7 +232,7 @@ def _differentiable_gradients(ctx: Any, upstream: Tensor, settings: Settings) ->
     by_source, by_target, by_shared = differentiable_gradients(
         partial(weighted_sum, orders=list(settings.orders), unbiased=settings.unbiased),
         (source, target, shares if weights is None else weights * shares),
-        (source_labels, target_labels, found["divisor"], *(of_rows or ())),
+        (source_labels, target_labels, found["divisor"], *(both or ())),
         (upstream,),
     )
     if weights is None:

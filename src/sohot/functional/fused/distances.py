@@ -1,4 +1,4 @@
-"""Kernels on small data: distances from Gram matrices, the loss from distances, and back to a matrix.
+"""Kernel functions on small data: distances from Gram matrices, the loss from distances, and back to a matrix.
 
 Everything here is per class or a single number; features are not touched.
 """
@@ -10,8 +10,9 @@ Everything here is per class or a single number; features are not touched.
 import triton
 import triton.language as tl
 
+from .references import about_one_origin, centred_together, doubly_centred, relative_matrix
 from .rows import NOWHERE, pair_weights
-from .weights import apart_factor, store_weights, totals_of, weights_of, without_absent
+from .weights import apart_factors, given_weights, positive, relative_weights, store_weights, totals_of
 from .zeta import class_weights, move_scale
 
 
@@ -19,20 +20,18 @@ from .zeta import class_weights, move_scale
 def parts_of(numbers, classes, ORDERS: tl.constexpr):
     """Return where the parts start among the float64 numbers of all classes.
 
-    Raw distances (1 + orders, C), coefficients (1 + orders, C), rows of each domain (2, C), energies (C,), and the
-    squared distances of the means by part of the columns (parts, C).
+    Raw distances (1 + orders, C), coefficients (1 + orders, C), rows of each domain (2, C) and energies (C,).
     """
     terms = (1 + len(ORDERS)) * classes
     counts = numbers + 2 * terms
-    return numbers, numbers + terms, counts, counts + 2 * classes, counts + 3 * classes
+    return numbers, numbers + terms, counts, counts + 2 * classes
 
 
 @triton.jit
-def members(listed, n, row_weights, CAPACITY: tl.constexpr, TYPE: tl.constexpr):
-    """Return the rows of a class, which slots hold source and target rows, and how many of each."""
-    number = without_absent(tl.load(listed + tl.arange(0, CAPACITY)), row_weights)
-    in_source, in_target = (number < n).to(TYPE), ((number >= n) & (number < NOWHERE)).to(TYPE)
-    return number, in_source, in_target, tl.sum(in_source, 0), tl.sum(in_target, 0)
+def members(listed, n, CAPACITY: tl.constexpr, TYPE: tl.constexpr):
+    """Return the rows of a class, and which slots hold source and target rows."""
+    number = tl.load(listed + tl.arange(0, CAPACITY))
+    return number, (number < n).to(TYPE), ((number >= n) & (number < NOWHERE)).to(TYPE)
 
 
 @triton.jit
@@ -43,74 +42,87 @@ def _total(matrix):
 
 @triton.jit
 def distances_of_class(
-    grams,
-    slots,
-    numbers,
-    row_weights,
-    row_numbers,
+    kept,
+    of_rows,
     n,
-    all_rows,
+    c,
+    classes,
     CAPACITY: tl.constexpr,
     PARTS: tl.constexpr,
     ORDERS: tl.constexpr,
     UNBIASED: tl.constexpr,
+    RELATIVE: tl.constexpr,
 ):
-    """Add up the parts of the Gram matrix of class `program_id(0)` and take its powers; all in float64.
+    """Add up the parts of the Gram matrix of class `c`, centre it and take its powers; all in float64.
 
-    The complete matrix replaces its first part, in float32, for the gradient.
+    The complete matrix replaces its first part, in float32, for the gradient. RELATIVE: see `references`.
     """
-    c, classes = tl.program_id(0), tl.num_programs(0)
-    distances, _, counts, energies, mean_squares = parts_of(numbers, classes, ORDERS)
+    slots, grams, _, numbers, signs, row_numbers = kept
+    distances, _, counts, energies = parts_of(numbers, classes, ORDERS)
     slot = tl.arange(0, CAPACITY)
     listed = slots + (classes + c) * CAPACITY
-    number, in_source, in_target, n_c, m_c = members(listed, n, row_weights, CAPACITY, tl.float64)
-    tl.store(counts + c, n_c)
-    tl.store(counts + classes + c, m_c)
+    number, in_source, in_target = members(listed, n, CAPACITY, tl.float64)
     place = c.to(tl.int64) * CAPACITY * CAPACITY + slot[:, None] * CAPACITY + slot[None, :]
     products = tl.zeros((CAPACITY, CAPACITY), tl.float64)
-    square = tl.full((), 0, tl.float64)
     for part in tl.static_range(PARTS):
         products += tl.load(grams + classes.to(tl.int64) * part * CAPACITY * CAPACITY + place).to(tl.float64)
-        square += tl.load(mean_squares + part * classes + c)
-    if PARTS > 1:
-        tl.debug_barrier()
-        tl.store(grams + place, products.to(tl.float32))
+    tl.debug_barrier()
 
-    of_source, of_target = weights_of(number, in_source, in_target, row_weights, tl.float64)
-    diagonal = tl.where(slot[:, None] == slot[None, :], products, 0.0)
-    if row_weights is None:
-        source_total, target_total = tl.maximum(n_c, 1.0), tl.maximum(m_c, 1.0)
-        source_rows, target_rows = source_total, target_total
-    else:
-        of_energy = tl.load(row_weights + all_rows + number, mask=number < NOWHERE, other=0.0).to(tl.float64)
-        diagonal *= of_energy[:, None]
+    both = tl.sum((number < n).to(tl.int32) + 0x10000 * ((number >= n) & (number < NOWHERE)).to(tl.int32), 0)
+    n_c, m_c = (both & 0xFFFF).to(tl.float64), (both >> 16).to(tl.float64)
+    tl.store(counts + c, n_c)
+    tl.store(counts + classes + c, m_c)
+    of_source, of_target, of_energy = in_source, in_target, in_source + in_target
+    source_total, target_total = tl.maximum(n_c, 1.0), tl.maximum(m_c, 1.0)
+    source_rows, target_rows = source_total, target_total
+    if row_numbers is not None:
+        weights = given_weights(number, of_rows, n)
+        source_largest, target_largest = tl.max(weights * in_source, 0), tl.max(weights * in_target, 0)
+        relative = relative_weights(weights, in_source, source_largest, target_largest)
+        of_source, of_target = in_source * relative, in_target * relative
+        of_energy *= weights / positive(tl.maximum(source_largest, target_largest))
         source_total, target_total = tl.sum(of_source, 0), tl.sum(of_target, 0)
         source_rows, target_rows = store_weights(
             row_numbers,
             c,
             classes,
-            (source_total, tl.sum(of_source * of_source, 0)),
-            (target_total, tl.sum(of_target * of_target, 0)),
+            (source_total, tl.sum(of_source * of_source, 0), source_largest),
+            (target_total, tl.sum(of_target * of_target, 0), target_largest),
             tl.where((n_c > 0) & (m_c > 0), tl.sum(of_energy, 0), 0.0),
             tl.load(slots + 2 * classes * CAPACITY + c).to(tl.float64),
         )
-        source_total = tl.where(source_total > 0, source_total, 1.0)
-        target_total = tl.where(target_total > 0, target_total, 1.0)
-    factors = apart_factor(source_rows), apart_factor(target_rows)
-    pairs = pair_weights(
-        number, of_source, of_target, number, of_source, of_target, source_total, target_total, factors[0], factors[1],
-        UNBIASED
-    )  # fmt: skip
-    tl.store(energies + c, _total(diagonal))
+        source_total, target_total = positive(source_total), positive(target_total)
+    source_share, target_share = of_source * (1.0 / source_total), of_target * (1.0 / target_total)
+    signed = source_share - target_share
+    tl.store(signs + c * CAPACITY + slot, signed.to(tl.float32))
+    factor = apart_factors(in_source, source_rows, target_rows, tl.float64)
+    pairs = pair_weights(number, signed, factor, number, signed, UNBIASED)
+
+    if RELATIVE:
+        products = about_one_origin(products, number, n)
     if UNBIASED:
-        tl.store(distances + c, _total(pairs * products))
+        products = centred_together(products, in_source + in_target, tl.maximum(n_c + m_c, 1.0))
+        square = _total(pairs * products)
     else:
-        tl.store(distances + c, square)
+        square = _total(pairs * products)
+        square = tl.where(square < 0.0, 0.0, square)
+        products = doubly_centred(products, in_source, in_target, source_share, target_share)
+    tl.store(distances + c, square)
+    tl.store(grams + place, products.to(tl.float32))
+    tl.store(energies + c, _total(tl.where(slot[:, None] == slot[None, :], products * of_energy[:, None], 0.0)))
     for k in tl.static_range(len(ORDERS)):
         power = products
         for step in tl.static_range(ORDERS[k] - 1):  # the compiler reuses powers that orders share
             power = power * products
         tl.store(distances + (k + 1) * classes + c, _total(pairs * power))
+
+
+@triton.jit
+def largest_of_class(row_numbers, c, classes):
+    """Return the largest weights of the rows of some classes."""
+    of_source = tl.load(row_numbers + 6 * classes + c, mask=c < classes, other=0.0)
+    of_target = tl.load(row_numbers + 7 * classes + c, mask=c < classes, other=0.0)
+    return tl.maximum(of_source, of_target)
 
 
 @triton.jit
@@ -124,26 +136,45 @@ def weigh(
     ORDERS: tl.constexpr,
     UNBIASED: tl.constexpr,
     BLOCK: tl.constexpr,
+    AT_ONCE: tl.constexpr,
 ):
-    """Turn the distances of all classes into the loss, its terms and the coefficients of its gradient; one program."""
+    """Turn the distances of all classes into the loss, its terms and the coefficients of its gradient; one program.
+
+    AT_ONCE: all classes are in one block.
+    """
     loss, terms, distances, spread, divisor, by_weights, used_weights = results
     sigmas, _, _, _, scale, momentum, _, _, full_rows, scatter_rows = weighing
-    raw_distances, coefficients, counts, energies, _ = parts_of(numbers, classes, ORDERS)
+    raw_distances, coefficients, counts, energies = parts_of(numbers, classes, ORDERS)
+    last = 1 if AT_ONCE else classes
+    raw = ()  # loaded before anything is stored: the compiler cannot do so by itself
+    for k in tl.static_range(len(ORDERS) + 1):
+        first = tl.arange(0, BLOCK)
+        raw += (tl.load(raw_distances + k * classes + first, mask=first < classes, other=0.0),)
     nothing = tl.zeros((BLOCK,), tl.float64)
     energy, taken, shared, seen = nothing, nothing, nothing, nothing
-    for start in range(0, classes, BLOCK):
+    largest = tl.full((), 1.0, tl.float64)
+    if row_numbers is not None:
+        most = nothing
+        for start in range(0, last, BLOCK):
+            most = tl.maximum(most, largest_of_class(row_numbers, start + tl.arange(0, BLOCK), classes))
+        largest = positive(tl.max(most, 0))
+    for start in range(0, last, BLOCK):
         c = start + tl.arange(0, BLOCK)
         n_c = tl.load(counts + c, mask=c < classes, other=0.0)
         m_c = tl.load(counts + classes + c, mask=c < classes, other=0.0)
         both = (n_c > 0) & (m_c > 0)
-        energy += tl.load(energies + c, mask=c < classes, other=0.0)
+        of_energy = tl.load(energies + c, mask=c < classes, other=0.0)
         shared += both.to(tl.float64)
         if row_numbers is None:
             taken += tl.where(both, n_c + m_c, 0.0)
             seen += n_c + m_c
         else:
-            taken += tl.load(row_numbers + 4 * classes + c, mask=c < classes, other=0.0)
+            share = largest_of_class(row_numbers, c, classes) / largest
+            of_energy *= share
+            of_rows = tl.load(row_numbers + 4 * classes + c, mask=c < classes, other=0.0)
+            taken += of_rows * share
             seen += tl.load(row_numbers + 5 * classes + c, mask=c < classes, other=0.0)
+        energy += of_energy
     energy, taken, shared, seen = tl.sum(energy, 0), tl.sum(taken, 0), tl.sum(shared, 0), tl.sum(seen, 0)
     energy = energy / tl.where(taken > 0, taken, 1.0)
     own_scale = tl.sqrt(energy).to(tl.float32)
@@ -161,16 +192,17 @@ def weigh(
     square = tl.where(seen == rows, square, float("nan"))
 
     total, penalties = nothing, nothing
+    of_square, of_shared = 1.0 / square, 1.0 / tl.maximum(shared, 1.0)
     for k in tl.static_range(len(ORDERS) + 1):
-        shrink = 1.0 / square
+        shrink = of_square
         if k > 0:
             for step in tl.static_range(ORDERS[k - 1] - 1):
-                shrink = shrink / square
+                shrink *= of_square
             needed = 3 if (ORDERS[k - 1] % 2 == 1) and not UNBIASED else 2  # rows, as in `term_shares`
         else:
             needed = 1
         term = nothing
-        for start in range(0, classes, BLOCK):
+        for start in range(0, last, BLOCK):
             c = start + tl.arange(0, BLOCK)
             inside = c < classes
             n_c = tl.load(counts + c, mask=inside, other=0.0)
@@ -183,9 +215,9 @@ def weigh(
                 effective = tl.minimum(source_rows, target_rows)
             if k > 0:
                 defined = defined & ((effective >= scatter_rows) | (scatter_rows <= 1.0))
-            distance = tl.load(raw_distances + k * classes + c, mask=inside, other=0.0) * shrink
-            distance = tl.where(defined, distance, 0.0)
-            weight = tl.where(defined, sigmas[k] / tl.maximum(shared, 1.0), 0.0)
+            distance = raw[k] if AT_ONCE else tl.load(raw_distances + k * classes + c, mask=inside, other=0.0)
+            distance = tl.where(defined, distance * shrink, 0.0)
+            weight = tl.where(defined, sigmas[k] * of_shared, 0.0)
             weight *= tl.where(full_rows > 1.0, tl.minimum(effective / full_rows, 1.0), 1.0)
             zeta, penalty = class_weights(k, c, classes, weight, distance, weighing, by_weights, used_weights)
             weight *= zeta
@@ -201,27 +233,27 @@ def weigh(
 
 @triton.jit
 def gradient_matrix(
-    products,
-    coefficients,
+    kept,
     factor,
     c,
     classes,
     number,
-    in_source,
-    in_target,
-    n_c,
-    m_c,
-    of_source,
-    of_target,
-    row_numbers,
+    n,
     CAPACITY: tl.constexpr,
     ORDERS: tl.constexpr,
     UNBIASED: tl.constexpr,
+    RELATIVE: tl.constexpr,
 ):
-    """The matrix that turns centred rows into their gradient (`_gradient_matrix` of `gram`), in float32.
+    """The matrix that turns rows as they were loaded into their gradient (`_gradient_matrix` of `gram`), in float32.
 
-    Products are first scaled to at most 1, so that no power overflows float32 unless the gradient itself does.
+    Also returns a factor that brings these rows into the reach of float16. Products are first scaled to at most 1, so
+    that no power overflows float32 unless the gradient itself does.
     """
+    _, grams, _, numbers, signs, row_numbers = kept
+    _, coefficients, _, _ = parts_of(numbers, classes, ORDERS)
+    slot = tl.arange(0, CAPACITY)
+    products = tl.load(grams + c.to(tl.int64) * CAPACITY * CAPACITY + slot[:, None] * CAPACITY + slot[None, :])
+    signed = tl.load(signs + c * CAPACITY + slot)
     largest = tl.maximum(tl.max(tl.max(tl.abs(products), 1), 0), 1e-30)
     products = products / largest
     largest = largest.to(tl.float64)
@@ -233,18 +265,21 @@ def gradient_matrix(
             power = power * products
             coefficient *= largest
         inner += coefficient.to(tl.float32) * power
-    source_total, target_total, source_factor, target_factor = totals_of(row_numbers, c, classes, n_c, m_c, tl.float32)
-    pairs = pair_weights(
-        number, of_source, of_target, number, of_source, of_target, source_total, target_total, source_factor,
-        target_factor, UNBIASED
-    )  # fmt: skip
+    in_source, in_target = (number < n).to(tl.float32), ((number >= n) & (number < NOWHERE)).to(tl.float32)
+    of_means, apart_rows = (tl.load(coefficients + c) * factor).to(tl.float32), signed
     if UNBIASED:
-        inner = pairs * (inner + (tl.load(coefficients + c) * factor).to(tl.float32))
-        member = in_source + in_target
-        inner -= member[:, None] * (tl.sum(inner * member[:, None], 0) / (n_c + m_c))[None, :]
+        n_c, m_c = tl.sum(in_source, 0), tl.sum(in_target, 0)
+        _, _, source_rows, target_rows = totals_of(row_numbers, c, classes, n_c, m_c, tl.float32)
+        apart_rows = apart_factors(in_source, source_rows, target_rows, tl.float32)
+        inner += of_means
+    inner *= pair_weights(number, signed, apart_rows, number, signed, UNBIASED)
+    # A row is at most √largest from the mean of its class and domain, and from another as far as the two means at most.
+    reach = 2.0 * tl.sqrt(largest)
+    if UNBIASED:
+        inner = centred_together(inner, in_source + in_target, tl.maximum(n_c + m_c, 1.0))
     else:
-        inner = pairs * inner
-        by_source = tl.sum(inner * in_source[:, None], 0) / source_total
-        by_target = tl.sum(inner * in_target[:, None], 0) / target_total
-        inner -= of_source[:, None] * by_source[None, :] + of_target[:, None] * by_target[None, :]
-    return inner, of_source / source_total - of_target / target_total
+        source_share, target_share = tl.maximum(signed, 0.0), tl.maximum(-signed, 0.0)
+        inner = doubly_centred(inner, source_share, target_share, in_source, in_target)
+        reach += tl.sqrt(tl.load(numbers + c))  # the first numbers are the squared distances of the means
+    matrix = relative_matrix(inner, signed * of_means, signed, number, n, UNBIASED, RELATIVE)
+    return matrix, (2.0**15 / reach).to(tl.float32)

@@ -1,8 +1,7 @@
 """Classes with more rows than one program holds: the same sums by tiles of the Gram matrix, one program per class.
 
-Only the device knows which classes these are, so these kernels are always launched; a program whose class is small
-ends at once. They are correct for any number of rows and fast for a few tiles; if all classes are large, the plain
-products of `gram` are better.
+Only the device knows which classes these are. The sums are correct for any number of rows and fast for a few tiles; if
+all classes are large, the plain products of `gram` are better.
 """
 
 # Written for Triton's compiler, whose constants are in capitals, not for Python's type checker.
@@ -13,76 +12,73 @@ import triton
 import triton.language as tl
 
 from .distances import parts_of
-from .passes import wanted_rows
-from .rows import NOWHERE, find_rows, load_rows, row_pointers
-from .tiles import centred_tile, first_place, rows_of_tile, tile_pair, weigh_class
-from .weights import totals_of, weights_of
+from .rows import NOWHERE, also_absent, find_rows, load_rows, row_pointers, wanted_rows
+from .tiles import centred_tile, first_place, rows_of_tile, tile_pair, weigh_class, weights_of_tile
+from .weights import given_weights, positive, totals_of
+
+BLOCK = tl.constexpr(32)  # columns per step
+LABELS = tl.constexpr(256)  # labels read per step
 
 
 @triton.jit
 def large_distances(
     source,
     target,
-    source_labels,
-    target_labels,
-    slots,
-    means,
-    numbers,
-    row_weights,
-    row_numbers,
+    labelled,
+    kept,
     n,
     m,
     size,
     source_stride,
     target_stride,
     one,
+    c,
+    classes,
     CAPACITY: tl.constexpr,
-    BLOCK: tl.constexpr,
-    LABELS: tl.constexpr,
     ORDERS: tl.constexpr,
     UNBIASED: tl.constexpr,
 ):
-    """List the rows of a large class, take their means, and sum the powers of its Gram matrix over all tiles."""
-    c, classes = tl.program_id(0), tl.num_programs(0)
+    """List the rows of large class `c`, take their means, and sum the powers of its Gram matrix over all tiles."""
+    slots, _, means, numbers, _, row_numbers = kept
+    of_rows = labelled[2], labelled[3]
     filled = slots + 2 * classes * CAPACITY
     rows = tl.load(filled + c)
-    if rows <= CAPACITY:
-        return
-    distances, _, counts, energies, _ = parts_of(numbers, classes, ORDERS)
+    distances, _, counts, energies = parts_of(numbers, classes, ORDERS)
     listed = filled + classes + first_place(filled, c, LABELS)
-    _, found = find_rows(source_labels, target_labels, listed, c, n, m, rows, LABELS)
+    _, found = find_rows(labelled, listed, c, n, m, rows, LABELS, False)
     tl.debug_barrier()
     tiles = tl.cdiv(rows, CAPACITY)
     n_c = found.to(tl.float32)
     m_c = (rows - found).to(tl.float32)
-    if row_weights is not None:
+    if row_numbers is not None:
         n_c, m_c = weigh_class(
-            listed, rows, tiles, row_weights, row_numbers, c, classes, n, n + m, CAPACITY
+            listed, rows, tiles, of_rows, row_numbers, c, classes, n, CAPACITY
         )  # fmt: skip
         tl.debug_barrier()
     tl.store(counts + c, n_c.to(tl.float64))
     tl.store(counts + classes + c, m_c.to(tl.float64))
-    if (n_c == 0) | (m_c == 0):
-        tl.store(energies + c, 0.0)
-        for k in tl.static_range(len(ORDERS) + 1):
-            tl.store(distances + k * classes + c, 0.0)
-        return
+    for k in tl.static_range(len(ORDERS)):
+        tl.store(distances + (k + 1) * classes + c, 0.0)
+    shared = (n_c > 0) & (m_c > 0)
+    tiles, columns_summed = tl.where(shared, tiles, 0), tl.where(shared, size, 0)
 
     # U-statistics are centred on the mean of all rows without weights, see `gram`.
     source_total, target_total = n_c, m_c
-    if row_weights is not None and not UNBIASED:
+    if row_numbers is not None and not UNBIASED:
         source_total, target_total, _, _ = totals_of(row_numbers, c, classes, n_c, m_c, tl.float32)
     means += c.to(tl.int64) * size
     other_means = means + classes.to(tl.int64) * size
     squares = tl.zeros((BLOCK,), tl.float64)
-    for start in range(0, size, BLOCK):
+    for start in range(0, columns_summed, BLOCK):
         columns = start + tl.arange(0, BLOCK)
         source_sum = tl.zeros((BLOCK,), tl.float32)
         target_sum = tl.zeros((BLOCK,), tl.float32)
         for tile in range(tiles):
-            number, in_source, in_target = rows_of_tile(listed, rows, tile, n, row_weights, CAPACITY)
-            if row_weights is not None and not UNBIASED:
-                in_source, in_target = weights_of(number, in_source, in_target, row_weights, tl.float32)
+            number, in_source, in_target = rows_of_tile(listed, rows, tile, n, CAPACITY)
+            if not UNBIASED:
+                in_source, in_target = weights_of_tile(
+                    number, in_source, in_target, of_rows, row_numbers, c, classes, n
+                )
             pointers = row_pointers(source, target, number, n, source_stride, target_stride, False)
             x = load_rows(pointers, columns, number < NOWHERE, size, False)
             source_sum += tl.sum(x * in_source[:, None], 0)
@@ -94,18 +90,21 @@ def large_distances(
     tl.debug_barrier()
 
     energy = tl.zeros((CAPACITY,), tl.float64)
+    if row_numbers is not None:
+        source_largest, target_largest = tl.load(row_numbers + 6 * classes + c), tl.load(row_numbers + 7 * classes + c)
+        largest = positive(tl.maximum(source_largest, target_largest))
     if UNBIASED:
         squares = tl.zeros((CAPACITY,), tl.float64)
     for tile in range(tiles * tiles):
         products, pairs, number, others, _sources, _targets = tile_pair(
-            source, target, listed, rows, tile, means, other_means, n_c, m_c, row_weights, row_numbers, c, classes, n,
+            source, target, listed, rows, tile, means, other_means, n_c, m_c, of_rows, row_numbers, c, classes, n,
             size, source_stride, target_stride, one, CAPACITY, BLOCK, UNBIASED
         )  # fmt: skip
         same = (number[:, None] == others[None, :]) & (number < NOWHERE)[:, None]
         own_products = tl.where(same, products, 0.0)
-        if row_weights is not None:
-            of_energy = tl.load(row_weights + n + m + number, mask=number < NOWHERE, other=0.0)
-            own_products *= of_energy.to(tl.float64)[:, None]
+        if row_numbers is not None:
+            of_energy = given_weights(number, of_rows, n)
+            own_products *= (of_energy / largest)[:, None]
         energy += tl.sum(own_products, 1)
         if UNBIASED:
             squares += tl.sum(pairs * products, 1)
@@ -115,7 +114,7 @@ def large_distances(
                 power = power * products
             term = tl.sum(tl.sum(pairs * power, 1), 0)
             # Summed in memory: no other program touches this number.
-            so_far = tl.load(distances + (k + 1) * classes + c, mask=tile > 0, other=0.0)
+            so_far = tl.load(distances + (k + 1) * classes + c)
             tl.store(distances + (k + 1) * classes + c, so_far + term)
             tl.debug_barrier()
     tl.store(energies + c, tl.sum(energy, 0))
@@ -126,11 +125,8 @@ def large_distances(
 def large_gradient(
     source,
     target,
-    slots,
-    means,
-    numbers,
-    row_weights,
-    row_numbers,
+    of_rows,
+    kept,
     upstream,
     source_gradient,
     target_gradient,
@@ -139,23 +135,21 @@ def large_gradient(
     source_stride,
     target_stride,
     one,
+    c,
+    classes,
     CAPACITY: tl.constexpr,
-    BLOCK: tl.constexpr,
-    LABELS: tl.constexpr,
     ORDERS: tl.constexpr,
     UNBIASED: tl.constexpr,
     WANTED: tl.constexpr,
 ):
-    """Write the gradient for the rows of a large class: tile by tile, then subtract its mean in each domain.
+    """Write the gradient for the rows of large class `c`: tile by tile, then subtract its mean in each domain.
 
     WANTED: 1 for the source, 2 for the target, 3 for both.
     """
-    c, classes = tl.program_id(0), tl.num_programs(0)
+    slots, _, means, numbers, _, row_numbers = kept
     filled = slots + 2 * classes * CAPACITY
     rows = tl.load(filled + c)
-    if rows <= CAPACITY:
-        return
-    _, coefficients, counts, _, _ = parts_of(numbers, classes, ORDERS)
+    _, coefficients, counts, _ = parts_of(numbers, classes, ORDERS)
     listed = filled + classes + first_place(filled, c, LABELS)
     n_c, m_c = tl.load(counts + c).to(tl.float32), tl.load(counts + classes + c).to(tl.float32)
     tiles = tl.cdiv(rows, CAPACITY)
@@ -165,7 +159,7 @@ def large_gradient(
     factor = 2.0 * tl.load(upstream).to(tl.float64)
     for tile in range(tl.where(shared, tiles * tiles, 0)):
         products, pairs, number, others, other_sources, other_targets = tile_pair(
-            source, target, listed, rows, tile, means, other_means, n_c, m_c, row_weights, row_numbers, c, classes, n,
+            source, target, listed, rows, tile, means, other_means, n_c, m_c, of_rows, row_numbers, c, classes, n,
             size, source_stride, target_stride, one, CAPACITY, BLOCK, UNBIASED
         )  # fmt: skip
         inner = 0.0 * products
@@ -178,8 +172,10 @@ def large_gradient(
             inner += power
         inner *= factor * pairs
         pointers = row_pointers(source, target, others, n, source_stride, target_stride, False)
-        gradients = row_pointers(source_gradient, target_gradient, number, n, size, size, False)
-        out = wanted_rows(number, n, WANTED)
+        number, _sources, _targets = rows_of_tile(listed, rows, tile // tiles, n, CAPACITY)
+        written = also_absent(number)  # rows of weight 0 get zeros
+        gradients = row_pointers(source_gradient, target_gradient, written, n, size, size, False)
+        out = wanted_rows(written, n, WANTED)
         for start in range(0, size, BLOCK):
             columns = start + tl.arange(0, BLOCK)
             x = centred_tile(
@@ -203,7 +199,7 @@ def large_gradient(
         target_sum = tl.zeros((BLOCK,), tl.float32)
         inside = columns < tl.where(shared, size, 0)
         for tile in range(tiles):
-            number, in_source, in_target = rows_of_tile(listed, rows, tile, n, row_weights, CAPACITY)
+            number, in_source, in_target = rows_of_tile(listed, rows, tile, n, CAPACITY)
             gradients = row_pointers(source_gradient, target_gradient, number, n, size, size, False)
             mask = wanted_rows(number, n, WANTED)[:, None] & inside[None, :]
             result = tl.load(gradients[:, None] + columns[None, :], mask=mask, other=0.0).to(tl.float32)
@@ -211,7 +207,7 @@ def large_gradient(
             target_sum += tl.sum(result * in_target[:, None], 0)
         tl.debug_barrier()
         if UNBIASED:
-            source_mean = (source_sum + target_sum) / (n_c + m_c)
+            source_mean = (source_sum + target_sum) / tl.maximum(n_c + m_c, 1.0)
             target_mean = source_mean
         else:
             source_mean, target_mean = source_sum / source_total, target_sum / target_total
@@ -220,11 +216,14 @@ def large_gradient(
             source_mean -= difference * (weight / source_total)
             target_mean += difference * (weight / target_total)
         for tile in range(tiles):
-            number, in_source, in_target = rows_of_tile(listed, rows, tile, n, row_weights, CAPACITY)
-            gradients = row_pointers(source_gradient, target_gradient, number, n, size, size, False)
-            out = wanted_rows(number, n, WANTED)
+            number, in_source, in_target = rows_of_tile(listed, rows, tile, n, CAPACITY)
+            written = also_absent(number)
+            gradients = row_pointers(source_gradient, target_gradient, written, n, size, size, False)
+            out = wanted_rows(written, n, WANTED)
             if not UNBIASED:
-                in_source, in_target = weights_of(number, in_source, in_target, row_weights, tl.float32)
+                in_source, in_target = weights_of_tile(
+                    number, in_source, in_target, of_rows, row_numbers, c, classes, n
+                )
             places = gradients[:, None] + columns[None, :]
             result = tl.load(places, mask=out[:, None] & inside[None, :], other=0.0).to(tl.float32)
             result -= in_source[:, None] * source_mean[None, :] + in_target[:, None] * target_mean[None, :]

@@ -5,13 +5,11 @@ from typing import NamedTuple
 import torch
 
 from ..settings import Settings
-from .layout import Layout, columns_each, power_of_two
+from .layout import Layout, columns_each, few_columns, power_of_two
 from .prepared import Launch
 from .store import Section
 
 LABELS_AT_ONCE = 256
-FEW_COLUMNS = 512
-LARGE_BLOCK = 32  # columns per step for classes with more rows than a program holds
 
 
 class Problem(NamedTuple):
@@ -70,14 +68,19 @@ def workspace(problem: Problem) -> dict[str, Section]:
         "slots": Section(torch.int32, (slots,), zeroed=not layout.scan),
         # The total in the first part.
         "grams": Section(torch.float32, (layout.parts, classes, capacity, capacity)),
-        # Of each class, source and target.
+        # Of each large class, source and target.
         "means": Section(torch.float32, (2, classes, problem.size)),
         # See `parts_of`.
-        "numbers": Section(torch.float64, (2 * terms + 3 + layout.parts, classes)),
+        "numbers": Section(torch.float64, (2 * terms + 3, classes)),
     }
+    # Weight of each row of a class in the difference of its means, negative in the target.
+    found["signs"] = Section(torch.float32, (classes, capacity))
     if problem.are_weighted:  # see `store_weights`
-        found["row_numbers"] = Section(torch.float64, (6, classes))
+        found["row_numbers"] = Section(torch.float64, (8, classes))
     return found
+
+
+KEPT = ("slots", "grams", "means", "numbers", "signs", "row_numbers")
 
 
 def forward_launches(problem: Problem, settings: Settings, strides: tuple[int, int]) -> list[Launch]:
@@ -85,125 +88,90 @@ def forward_launches(problem: Problem, settings: Settings, strides: tuple[int, i
 
     `strides` are those of the weights of terms and classes.
 
-    Besides the names of `results` and `workspace`: source, source_labels, target, target_labels, weights, zeta_bar and
-    scale (if given), row_weights (2, n + m) (if rows have weights, see `weights`) and loss.
+    Besides the names of `results` and `workspace`: source, source_labels, target, target_labels, weights, zeta_bar,
+    scale, source_weights and target_weights (if given), loss and counters.
     """
-    from . import distances, large, passes, rows
+    from . import finish, passes, rows
 
-    n, m, size, classes, layout = (
-        problem.source_rows,
-        problem.target_rows,
-        problem.size,
-        problem.classes,
-        problem.layout,
-    )
-    constants = {"CAPACITY": layout.capacity, "ORDERS": problem.orders, "UNBIASED": problem.unbiased}
-    data = "source", "target", "source_labels", "target_labels", "slots"
+    size, layout = problem.size, problem.layout
+    labelled = "source_labels", "target_labels", "source_weights", "target_weights"
+    counts = problem.source_rows, problem.target_rows
     launches = []
     if not layout.scan:
-        for labels, first, count in (("source_labels", 0, n), ("target_labels", n, m)):
-            launches.append(
-                Launch(
-                    rows.place_rows,
-                    (-(-count // LABELS_AT_ONCE), 1, 1),
-                    (labels, first, "slots", count, classes),
-                    CAPACITY=layout.capacity,
-                    BLOCK=LABELS_AT_ONCE,
-                )
-            )
-    columns = columns_each(size, layout.block, layout.parts)
-    launches += [
-        Launch(
-            passes.gram,
-            (classes, layout.parts, 1),
-            (*data, "grams", "means", "numbers", "row_weights", n, m, size, columns, *problem.strides, 1.0),
-            BLOCK=layout.block,
-            LABELS=layout.scan,
-            EVEN=size % layout.block == 0,
-            FEW_COLUMNS=size < FEW_COLUMNS,
-            ALIGNED=problem.are_aligned,
-            num_warps=layout.warps,
-            num_stages=layout.stages,
-            **constants,
-        ),
-        Launch(
-            distances.distances_of_class,
-            (classes, 1, 1),
-            ("grams", "slots", "numbers", "row_weights", "row_numbers", n, n + m),
-            PARTS=layout.parts,
-            num_warps=8 if layout.capacity >= 64 else 4,
-            **constants,
-        ),
-    ]
-    if problem.may_be_large:
-        launches.append(
-            Launch(
-                large.large_distances,
-                (classes, 1, 1),
-                (*data, "means", "numbers", "row_weights", "row_numbers", n, m, size, *problem.strides, 1.0),
-                BLOCK=LARGE_BLOCK,
-                LABELS=LABELS_AT_ONCE,
-                num_stages=1,
-                **constants,
-            )
+        place = Launch(
+            rows.place_rows,
+            (-(-problem.rows // LABELS_AT_ONCE), 1, 1),
+            (labelled, "slots", *counts, problem.classes),
+            CAPACITY=layout.capacity,
+            BLOCK=LABELS_AT_ONCE,
         )
-    return [*launches, _weigh(problem, settings, strides)]
-
-
-def _weigh(problem: Problem, settings: Settings, strides: tuple[int, int]) -> Launch:
-    from .distances import weigh
-
+        launches.append(place)
+    sizes = *counts, size, *problem.strides, 1.0
+    constants = {"CAPACITY": layout.capacity, "RELATIVE": problem.bytes_each == 4}
+    gram = Launch(
+        passes.gram,
+        (problem.classes, layout.parts, 1),
+        ("source", "target", labelled, "slots", "grams", *sizes, columns_each(size, layout.block, layout.parts)),
+        BLOCK=layout.block,
+        LABELS=layout.scan,
+        AT_ONCE=problem.rows <= layout.scan,
+        EVEN=size % layout.block == 0,
+        ALIGNED=problem.are_aligned,
+        FEW_COLUMNS=few_columns(size),
+        AHEAD=layout.stages == 1,
+        num_warps=layout.warps,
+        num_stages=layout.stages,
+        maxnreg=layout.registers,
+        **constants,
+    )
     made = "loss", "terms", "distances", "spread", "divisor", "by_weights", "used_weights"
     sigmas, tensors = settings.sigmas or (1.0,) * problem.terms, ("weights", "zeta_bar", "scale")
     alphas = None if settings.weighting is None else settings.weighting.alphas
     how = sigmas, alphas, *tensors, settings.momentum, *strides, *settings.needed
-    return Launch(
-        weigh,
-        (1, 1, 1),
-        ("numbers", made, how, "row_numbers", problem.classes, problem.rows),
+    finish_all = Launch(
+        finish.finish_classes,
+        (problem.classes, 1, 1),
+        ("source", "target", labelled, KEPT, "counters", made, how, *sizes),
+        PARTS=layout.parts,
         ORDERS=problem.orders,
         UNBIASED=problem.unbiased,
-        BLOCK=min(1024, max(32, power_of_two(problem.classes))),
+        LARGE=problem.may_be_large,
+        CLASSES=min(1024, max(32, power_of_two(problem.classes))),
+        AT_ONCE=problem.classes <= 1024,
+        num_warps=layout.finish_warps,
+        num_stages=1,
+        maxnreg=layout.finish_registers,
+        **constants,
     )
+    return [*launches, gram, finish_all]
 
 
 def backward_launches(problem: Problem, wanted: tuple[bool, bool]) -> list[Launch]:
     """Compute the gradient of the loss in the features of the wanted domains.
 
-    Besides the names of `workspace`: source, target, row_weights (if rows have weights), upstream, by_source and
-    by_target, the gradients.
+    Besides the names of `workspace`: source, target, source_weights and target_weights (if given), upstream, by_source
+    and by_target, the gradients.
     """
-    from . import large, passes
+    from . import passes
 
-    n, size, layout = problem.source_rows, problem.size, problem.layout
-    constants = {"CAPACITY": layout.capacity, "ORDERS": problem.orders, "UNBIASED": problem.unbiased}
-    constants["WANTED"] = wanted[0] + 2 * wanted[1]
-    of_rows = "row_weights", "row_numbers", "upstream", "by_source", "by_target", n, size
+    size, layout = problem.size, problem.layout
     columns = columns_each(size, layout.gradient_block, layout.gradient_parts)
-    launches = [
-        Launch(
-            passes.gradient,
-            (problem.classes, layout.gradient_parts, 1),
-            ("source", "target", "slots", "grams", "means", "numbers", *of_rows, columns, *problem.strides),
-            BLOCK=layout.gradient_block,
-            EVEN=size % layout.gradient_block == 0,
-            ALIGNED=problem.are_aligned and size * problem.bytes_each % 16 == 0,
-            num_warps=layout.gradient_warps,
-            num_stages=layout.gradient_stages,
-            maxnreg=layout.gradient_registers,
-            **constants,
-        )
-    ]
-    if problem.may_be_large:
-        launches.append(
-            Launch(
-                large.large_gradient,
-                (problem.classes, 1, 1),
-                ("source", "target", "slots", "means", "numbers", *of_rows, *problem.strides, 1.0),
-                BLOCK=LARGE_BLOCK,
-                LABELS=LABELS_AT_ONCE,
-                num_stages=1,
-                **constants,
-            )
-        )
-    return launches
+    sizes = problem.source_rows, size, *problem.strides, 1.0, columns
+    gradient = Launch(
+        passes.gradient,
+        (problem.classes, layout.gradient_parts, 1),
+        ("source", "target", ("source_weights", "target_weights"), KEPT, "upstream", "by_source", "by_target", *sizes),
+        CAPACITY=layout.capacity,
+        BLOCK=layout.gradient_block,
+        ORDERS=problem.orders,
+        UNBIASED=problem.unbiased,
+        RELATIVE=problem.bytes_each == 4,
+        EVEN=size % layout.gradient_block == 0,
+        ALIGNED=problem.are_aligned and size * problem.bytes_each % 16 == 0,
+        LARGE=problem.may_be_large,
+        WANTED=wanted[0] + 2 * wanted[1],
+        num_warps=layout.gradient_warps,
+        num_stages=layout.gradient_stages,
+        maxnreg=layout.gradient_registers,
+    )
+    return [gradient]

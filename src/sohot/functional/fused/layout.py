@@ -16,11 +16,14 @@ class Layout(NamedTuple):
     parts: int  # programs that share the columns of a class, forward
     warps: int
     stages: int  # concurrent loads
+    registers: int | None  # most per thread; None: the compiler decides
+    finish_warps: int  # of the kernel for distances and the loss
+    finish_registers: int | None
     gradient_block: int  # the same, backward
     gradient_parts: int
     gradient_warps: int
     gradient_stages: int
-    gradient_registers: int | None  # most per thread; None: the compiler decides
+    gradient_registers: int | None
 
 
 MOST_ROWS_TO_SCAN = 4096
@@ -28,27 +31,31 @@ LARGEST_CAPACITY = 64
 
 
 @lru_cache(maxsize=256)
-def choose_layout(rows: int, classes: int, size: int, processors: int) -> Layout:
+def choose_layout(rows: int, classes: int, size: int, processors: int, half: bool = False) -> Layout:
     """Lay out a problem, assuming classes of about equal size; larger ones are handled separately.
 
-    Blocks, warps, stages and registers were the fastest of many on an H200.
+    Blocks, warps, stages and registers were the fastest of many on an H200; `half`: features in half precision.
     """
     capacity = min(max(16, power_of_two(-(-rows // classes))), LARGEST_CAPACITY)
     many_rows = capacity == LARGEST_CAPACITY
-    block, gradient_block = (min(most, max(16, power_of_two(size))) for most in (32 if many_rows else 64, 64))
-    parts = max(1, min(2 * processors // classes, size // (4 * gradient_block)))
+    block = min(128 if half else 64, max(16, power_of_two(size)))
+    parts = max(1, min(2 * processors // classes, size // 256))
+    is_short = parts > 1 and not many_rows and not half  # too little work to fill the GPU: latency counts
     return Layout(
         capacity=capacity,
         scan=1024 if rows <= MOST_ROWS_TO_SCAN else 0,
         block=block,
-        parts=parts,
-        warps=2,
-        stages=3,
-        gradient_block=gradient_block,
+        parts=max(1, min(4 * processors // classes, size // 256)) if is_short else parts,
+        warps=2 if is_short else 4,
+        stages=1 if is_short else 4 if many_rows and not half else 3,
+        registers=168 if many_rows and not half else None,
+        finish_warps=4 if capacity == 16 else 8,
+        finish_registers=128,
+        gradient_block=block,
         gradient_parts=parts,
-        gradient_warps=4 if many_rows else 2,
-        gradient_stages=2 if many_rows else 3,
-        gradient_registers=128 if many_rows else None,
+        gradient_warps=4,
+        gradient_stages=2 if many_rows and not half else 3,
+        gradient_registers=168 if many_rows and half else 128,
     )
 
 
@@ -66,6 +73,11 @@ def processors(device: torch.device) -> int:
 def columns_each(size: int, block: int, parts: int) -> int:
     """Columns of one part: whole steps, so that a part never starts within another's step."""
     return -(-size // (block * parts)) * block
+
+
+def few_columns(size: int) -> int:
+    """How much the errors of single columns matter: 0 if there are many to average them out, up to 2."""
+    return 2 if size < 64 else 1 if size < 512 else 0
 
 
 def are_aligned(*features: Tensor) -> bool:

@@ -1,9 +1,10 @@
 """The two passes over the features: Gram matrices forward, gradient rows backward.
 
-A program holds all rows of one class and, step by step, some of their columns, so centring is exact and needs no
-separate pass. Products of float32 numbers run on matrix units in pieces of fewer digits: with x = high + low,
-x yᵀ = high highᵀ + high lowᵀ + low highᵀ + low lowᵀ, of which a Gram matrix needs one of the middle two. The last
-matters only on the diagonal, where all its products are positive, unless there are too few columns to average it out.
+A program holds all rows of one class and, step by step, some of their columns. Rows need no centring: small matrices do
+it, see `references`. Products of float32 numbers run on matrix units in pieces, see `pieces`: a Gram matrix needs
+high highᵀ + 2 high lowᵀ, made symmetric, and low lowᵀ on its diagonal, where all its products are positive, or
+everywhere if there are too few columns to average it out. Very few columns need all digits. Half precision needs one
+product.
 """
 
 # Written for Triton's compiler, whose constants are in capitals, not for Python's type checker.
@@ -13,190 +14,221 @@ matters only on the diagonal, where all its products are positive, unless there 
 import triton
 import triton.language as tl
 
-from .distances import gradient_matrix, members, parts_of
-from .rows import NOWHERE, centred, domain_sums, find_rows, load_rows, pieces, rounded, row_pointers
-from .weights import weights_of
-
-
-@triton.jit
-def list_rows(
-    slots,
-    source_labels,
-    target_labels,
-    c,
-    classes,
-    n,
-    m,
-    CAPACITY: tl.constexpr,
-    LABELS: tl.constexpr,
-):
-    """Sort the rows of a class in the second half of `slots`; returns their number.
-
-    With LABELS > 0 the program finds them itself, that many labels at a time; else `place_rows` has found them. All
-    programs of a class write the same.
-    """
-    slot = tl.arange(0, CAPACITY)
-    listed, filled = slots + (classes + c) * CAPACITY, slots + 2 * classes * CAPACITY
-    if LABELS > 0:
-        found, _ = find_rows(source_labels, target_labels, listed, c, n, m, CAPACITY, LABELS)
-        tl.store(listed + slot, NOWHERE, mask=slot >= found)
-        tl.store(filled + c, found)
-    else:
-        found = tl.load(filled + c)
-        number = tl.load(slots + c * CAPACITY + slot, mask=slot < found, other=NOWHERE)
-        tl.store(listed + slot, tl.sort(number))
-    tl.debug_barrier()  # what is read back was written by other threads
-    return found
+from .distances import gradient_matrix, members
+from .large import large_gradient
+from .pieces import halves, pieces, twice, whole
+from .references import first_rows, load_with_origins, references, relative_rows
+from .rows import NOWHERE, also_absent, list_rows, row_pointers, wanted_rows
 
 
 @triton.jit
 def gram(
     source,
     target,
-    source_labels,
-    target_labels,
+    labelled,
     slots,
     grams,
-    means,
-    numbers,
-    row_weights,
     n,
     m,
     size,
-    columns_each,
     source_stride,
     target_stride,
     one,
+    columns_each,
     CAPACITY: tl.constexpr,
     BLOCK: tl.constexpr,
     LABELS: tl.constexpr,
-    ORDERS: tl.constexpr,
-    UNBIASED: tl.constexpr,
+    AT_ONCE: tl.constexpr,
+    RELATIVE: tl.constexpr,
     EVEN: tl.constexpr,
     ALIGNED: tl.constexpr,
     FEW_COLUMNS: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):
-    """Multiply the centred rows of class `program_id(0)` with each other, over part `program_id(1)` of the columns."""
+    """Multiply the rows of class `program_id(0)` with each other, over part `program_id(1)` of the columns."""
     c, part, classes = tl.program_id(0), tl.program_id(1), tl.num_programs(0)
-    found = list_rows(slots, source_labels, target_labels, c, classes, n, m, CAPACITY, LABELS)
-    listed = slots + (classes + c) * CAPACITY
-    number, in_source, in_target, n_c, m_c = members(listed, n, row_weights, CAPACITY, tl.float32)
-    # U-statistics are centred on the mean of all rows without weights, see `gram`.
-    of_source, of_target = in_source, in_target
-    source_total, target_total = n_c, m_c
-    if row_weights is not None and not UNBIASED:
-        of_source, of_target = weights_of(number, in_source, in_target, row_weights, tl.float32)
-        source_total, target_total = tl.sum(of_source, 0), tl.sum(of_target, 0)
-    straight = tl.zeros((CAPACITY, CAPACITY), tl.float32)
-    crossed = tl.zeros((CAPACITY, CAPACITY), tl.float32)
-    low_squares = tl.zeros((CAPACITY, BLOCK // 4), tl.float32)
-    squares = tl.zeros((BLOCK,), tl.float32)
-    if (n_c > 0) & (m_c > 0) & (found <= CAPACITY):
-        pointers = row_pointers(source, target, number, n, source_stride, target_stride, ALIGNED)
-        source_means = means + c.to(tl.int64) * size
-        target_means = source_means + classes.to(tl.int64) * size
-        for start in range(part * columns_each, min(size, (part + 1) * columns_each), BLOCK):
-            columns = start + tl.arange(0, BLOCK)
-            x = load_rows(pointers, columns, number < NOWHERE, size, EVEN)
-            source_mean, target_mean = domain_sums(x, of_source, of_target)
-            source_mean, target_mean = source_mean * (1.0 / source_total), target_mean * (1.0 / target_total)
-            tl.store(source_means + columns, source_mean, mask=columns < size)
-            tl.store(target_means + columns, target_mean, mask=columns < size)
-            x, difference = centred(x, source_mean, target_mean, in_source, in_target, n_c, m_c, UNBIASED)
-            squares += difference * difference
-            high, low = pieces(x)
-            # Matrix units drop digits whenever they add: let them add few numbers, and add their sums here.
-            crossed = tl.dot(high, tl.trans(low), crossed)
-            if FEW_COLUMNS:
-                straight += tl.dot(high, tl.trans(high), tl.dot(low, tl.trans(low)))
-            else:
-                straight += tl.dot(high, tl.trans(high)) * one  # a factor keeps the compiler from merging the two sums
-                rest = x - rounded(x)
-                low_squares += tl.sum(tl.reshape(rest * rest, (CAPACITY, BLOCK // 4, 4)), 2)
-    products = straight + crossed + tl.trans(crossed)
+    found = list_rows(labelled, slots, c, classes, n, m, CAPACITY, LABELS, AT_ONCE)
     slot = tl.arange(0, CAPACITY)
+    number = tl.load(slots + (classes + c) * CAPACITY + slot)
+    first_source, first_target = first_rows(number, n)
+    in_both = (first_source < n) & (first_target < NOWHERE)
+    first = part * columns_each
+    last = tl.where(in_both & (found <= CAPACITY), min(size, first + columns_each), first)
+    pointers = row_pointers(source, target, number, n, source_stride, target_stride, ALIGNED)
+    if RELATIVE:
+        origins = references(source, target, number, n, source_stride, target_stride, ALIGNED)
+        products = relative_products(
+            pointers, origins, number, first, last, size, one, CAPACITY, BLOCK, EVEN, FEW_COLUMNS, AHEAD
+        )
+    else:
+        products = half_products(pointers, number, first, last, size, one, CAPACITY, BLOCK, EVEN)
     place = (part * classes + c).to(tl.int64) * (CAPACITY * CAPACITY) + slot[:, None] * CAPACITY + slot[None, :]
-    diagonal = slot[:, None] == slot[None, :]
-    tl.store(grams + place, products + tl.where(diagonal, tl.sum(low_squares, 1)[:, None], 0.0))
-    _, _, _, _, mean_squares = parts_of(numbers, classes, ORDERS)
-    tl.store(mean_squares + part * classes + c, tl.sum(squares, 0).to(tl.float64))
+    tl.store(grams + place, products)
+
+
+@triton.jit
+def relative_products(
+    pointers,
+    origins,
+    number,
+    first,
+    last,
+    size,
+    one,
+    CAPACITY: tl.constexpr,
+    BLOCK: tl.constexpr,
+    EVEN: tl.constexpr,
+    FEW_COLUMNS: tl.constexpr,
+    AHEAD: tl.constexpr,
+):
+    """Multiply rows of float32, as `references` takes them, with each other.
+
+    AHEAD: load each step's columns during the step before, instead of several steps ahead into shared memory.
+    """
+    total = tl.zeros((CAPACITY, CAPACITY), tl.float32)
+    low_squares = tl.zeros((CAPACITY, BLOCK // 4), tl.float32)
+    taken, columns = number < NOWHERE, first + tl.arange(0, BLOCK)
+    if AHEAD:
+        ahead = load_with_origins(pointers, origins, columns, taken & (first < last), first < last, size, EVEN)
+    for start in range(first, last, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        if AHEAD:
+            loaded, more = ahead, start + BLOCK < last
+            ahead = load_with_origins(pointers, origins, columns + BLOCK, taken & more, more, size, EVEN)
+        else:
+            loaded = load_with_origins(pointers, origins, columns, taken, True, size, EVEN)
+        x = relative_rows(loaded, origins)
+        if FEW_COLUMNS == 2:
+            products = tl.dot(x, tl.trans(x), input_precision="tf32x3")
+        else:
+            high, low, rest = pieces(x)
+            products = tl.dot(high, tl.trans(high))
+            products = tl.dot(high, tl.trans(twice(low)), products)
+            if FEW_COLUMNS == 1:
+                products = tl.dot(low, tl.trans(low), products)
+            else:
+                low_squares += tl.sum(tl.reshape(rest * rest, (CAPACITY, BLOCK // 4, 4)), 2)
+        total += products * one  # a factor keeps the compiler from merging the two sums
+    slot = tl.arange(0, CAPACITY)
+    diagonal = tl.where(slot[:, None] == slot[None, :], tl.sum(low_squares, 1)[:, None], 0.0)
+    return 0.5 * (total + tl.trans(total)) + diagonal
+
+
+@triton.jit
+def half_products(
+    pointers, number, first, last, size, one, CAPACITY: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl.constexpr
+):
+    """Multiply rows of half precision with each other."""
+    total = tl.zeros((CAPACITY, CAPACITY), tl.float32)
+    for start in range(first, last, BLOCK):
+        x = load_half(pointers, start + tl.arange(0, BLOCK), number < NOWHERE, size, EVEN)
+        total += tl.dot(x, tl.trans(x)) * one
+    return total
+
+
+@triton.jit
+def load_half(pointers, columns, taken, size, EVEN: tl.constexpr):
+    """Load some columns of rows of half precision."""
+    mask = taken[:, None] if EVEN else taken[:, None] & (columns < size)[None, :]
+    return whole(tl.load(pointers[:, None] + columns[None, :], mask=mask, other=0.0))
 
 
 @triton.jit
 def gradient(
     source,
     target,
-    slots,
-    grams,
-    means,
-    numbers,
-    row_weights,
-    row_numbers,
+    of_rows,
+    kept,
     upstream,
     source_gradient,
     target_gradient,
     n,
     size,
-    columns_each,
     source_stride,
     target_stride,
+    one,
+    columns_each,
     CAPACITY: tl.constexpr,
     BLOCK: tl.constexpr,
     ORDERS: tl.constexpr,
     UNBIASED: tl.constexpr,
+    RELATIVE: tl.constexpr,
     EVEN: tl.constexpr,
     ALIGNED: tl.constexpr,
+    LARGE: tl.constexpr,
     WANTED: tl.constexpr,
 ):
     """Write the gradient of part `program_id(1)` of the columns for the rows of class `program_id(0)`.
 
-    WANTED: 1 for the source, 2 for the target, 3 for both.
+    WANTED: 1 for the source, 2 for the target, 3 for both. LARGE: a class may have more than CAPACITY rows.
     """
     c, part, classes = tl.program_id(0), tl.program_id(1), tl.num_programs(0)
-    slot = tl.arange(0, CAPACITY)
-    listed = slots + (classes + c) * CAPACITY
-    number, in_source, in_target, n_c, m_c = members(listed, n, row_weights, CAPACITY, tl.float32)
-    of_source, of_target = weights_of(number, in_source, in_target, row_weights, tl.float32)
-    _, coefficients, _, _, _ = parts_of(numbers, classes, ORDERS)
-    in_both = (n_c > 0) & (m_c > 0)  # rows of other classes get zeros
-    n_c, m_c = tl.maximum(n_c, 1.0), tl.maximum(m_c, 1.0)
-    products = tl.load(grams + c.to(tl.int64) * CAPACITY * CAPACITY + slot[:, None] * CAPACITY + slot[None, :])
-    factor = 2.0 * tl.load(upstream).to(tl.float64)
-    matrix, signs = gradient_matrix(
-        products, coefficients, factor, c, classes, number, in_source, in_target, n_c, m_c, of_source, of_target,
-        row_numbers, CAPACITY, ORDERS, UNBIASED
-    )  # fmt: skip
-    high, low = pieces(matrix)
-    of_difference = signs * (factor * tl.load(coefficients + c)).to(tl.float32)
-
-    pointers = row_pointers(source, target, number, n, source_stride, target_stride, ALIGNED)
-    gradients = row_pointers(source_gradient, target_gradient, number, n, size, size, ALIGNED)
-    source_means = means + c.to(tl.int64) * size
-    target_means = source_means + classes.to(tl.int64) * size
-    loaded, limit = number < tl.where(in_both, NOWHERE, 0), tl.where(in_both, size, 0)
-    written = wanted_rows(number, n, WANTED)
-    for start in range(part * columns_each, min(size, (part + 1) * columns_each), BLOCK):
-        columns = start + tl.arange(0, BLOCK)
-        x = load_rows(pointers, columns, loaded, size, EVEN)
-        source_mean = tl.load(source_means + columns, mask=columns < limit, other=0.0)
-        target_mean = tl.load(target_means + columns, mask=columns < limit, other=0.0)
-        x, difference = centred(x, source_mean, target_mean, in_source, in_target, n_c, m_c, UNBIASED)
-        x_high, x_low = pieces(x)
-        result = tl.dot(low, x_high)
-        result = tl.dot(high, x_low, result)
-        result = tl.dot(high, x_high, result)
-        if not UNBIASED:
-            result += of_difference[:, None] * difference[None, :]
-        mask = written[:, None] if EVEN else written[:, None] & (columns < size)[None, :]
-        tl.store(gradients[:, None] + columns[None, :], result.to(source_gradient.dtype.element_ty), mask=mask)
+    is_large = tl.load(kept[0] + 2 * classes * CAPACITY + c) > CAPACITY
+    if LARGE and is_large:
+        if part == 0:
+            large_gradient(
+                source, target, of_rows, kept, upstream, source_gradient, target_gradient, n, size, source_stride,
+                target_stride, one, c, classes, CAPACITY, ORDERS, UNBIASED, WANTED
+            )  # fmt: skip
+    else:
+        first, last = part * columns_each, min(size, (part + 1) * columns_each)
+        gradient_of_class(
+            source, target, kept, upstream, source_gradient, target_gradient, n, size, first, last, source_stride,
+            target_stride, c, classes, CAPACITY, BLOCK, ORDERS, UNBIASED, RELATIVE, EVEN, ALIGNED, WANTED
+        )  # fmt: skip
 
 
 @triton.jit
-def wanted_rows(number, n, WANTED: tl.constexpr):
-    """Return which rows need a gradient; slots without a row do not."""
-    wanted = number < NOWHERE
-    if WANTED == 1:
-        wanted = number < n
-    elif WANTED == 2:
-        wanted = wanted & (number >= n)
-    return wanted
+def gradient_of_class(
+    source,
+    target,
+    kept,
+    upstream,
+    source_gradient,
+    target_gradient,
+    n,
+    size,
+    first,
+    last,
+    source_stride,
+    target_stride,
+    c,
+    classes,
+    CAPACITY: tl.constexpr,
+    BLOCK: tl.constexpr,
+    ORDERS: tl.constexpr,
+    UNBIASED: tl.constexpr,
+    RELATIVE: tl.constexpr,
+    EVEN: tl.constexpr,
+    ALIGNED: tl.constexpr,
+    WANTED: tl.constexpr,
+):
+    """Write some columns of the gradient for the rows of a class that one program holds."""
+    number, _, _ = members(kept[0] + (classes + c) * CAPACITY, n, CAPACITY, tl.float32)
+    factor = 2.0 * tl.load(upstream).to(tl.float64)
+    matrix, reach = gradient_matrix(kept, factor, c, classes, number, n, CAPACITY, ORDERS, UNBIASED, RELATIVE)
+    of_rows = tl.maximum(tl.max(tl.abs(matrix), 1), 1e-30)
+    high, low = halves(matrix / of_rows[:, None], tl.float16 if RELATIVE else source.dtype.element_ty)
+
+    first_source, first_target = first_rows(number, n)
+    in_both = (first_source < n) & (first_target < NOWHERE)  # rows of other classes get zeros
+    loaded = number < tl.where(in_both, NOWHERE, 0)
+    pointers = row_pointers(source, target, number, n, source_stride, target_stride, ALIGNED)
+    if RELATIVE:
+        origins = references(source, target, number, n, source_stride, target_stride, ALIGNED)
+        of_rows *= 1.0 / reach
+    listed = also_absent(number)  # rows of weight 0 get zeros too
+    gradients = row_pointers(source_gradient, target_gradient, listed, n, size, size, ALIGNED)
+    written = wanted_rows(listed, n, WANTED)
+    for start in range(first, last, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        if RELATIVE:
+            x = relative_rows(load_with_origins(pointers, origins, columns, loaded, in_both, size, EVEN), origins)
+            x, x_low = halves(x * reach, tl.float16)
+            result = tl.dot(high, x, tl.dot(high, x_low, tl.dot(low, x)))
+        else:
+            x = load_half(pointers, columns, loaded, size, EVEN)
+            result = tl.dot(high, x, tl.dot(low, x))
+        result *= of_rows[:, None]
+        mask = written[:, None] if EVEN else written[:, None] & (columns < size)[None, :]
+        tl.store(gradients[:, None] + columns[None, :], result.to(source_gradient.dtype.element_ty), mask=mask)

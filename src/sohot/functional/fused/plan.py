@@ -8,12 +8,14 @@ from torch import Tensor
 
 from ..settings import Settings
 from . import layout
+from .counters import counters_of
 from .launch import Problem, backward_launches, forward_launches, results, workspace
 from .prepared import Launches, Named
 from .store import Store
 
-INPUTS = ("source", "source_labels", "target", "target_labels", "weights", "zeta_bar", "scale", "row_weights")
-OF_GRADIENT = ("source", "target", "row_weights", "upstream", "by_source", "by_target")
+OF_ROWS = ("source_weights", "target_weights")
+INPUTS = ("source", "source_labels", "target", "target_labels", "weights", "zeta_bar", "scale", *OF_ROWS)
+OF_GRADIENT = ("source", "target", *OF_ROWS, "upstream", "by_source", "by_target")
 MOST_PLANS = 1024
 
 _plans: dict[Hashable, "Plan"] = {}
@@ -32,18 +34,20 @@ def find_plan(
     weights: Tensor | None,
     zeta_bar: Tensor | None,
     scale: Tensor | None,
-    are_weighted: bool,
+    source_weights: Tensor | None,
+    target_weights: Tensor | None,
     settings: Settings,
 ) -> "Plan":
     """Return the plan for tensors of these types, shapes, strides and alignments; a new one if there is none."""
-    tensors = source, source_labels, target, target_labels, weights, zeta_bar, scale
-    key = settings, are_weighted, *(None if x is None else kind_of(x) for x in tensors)
+    of_rows = source_weights, target_weights
+    tensors = source, source_labels, target, target_labels, weights, zeta_bar, scale, *of_rows
+    key = settings, *(None if x is None else kind_of(x) for x in tensors)
     found = _plans.get(key)
     if found is None:
         if len(_plans) >= MOST_PLANS:  # ever-changing batch sizes: start over; the kernels themselves stay cached
             _plans.clear()
         strides = None if weights is None else (weights.stride(0), 0 if weights.shape[1] == 1 else weights.stride(1))
-        are_aligned = layout.are_aligned(source, target)
+        are_aligned, are_weighted = layout.are_aligned(source, target), of_rows != (None, None)
         problem = problem_of(source, target, settings, are_weighted=are_weighted, are_aligned=are_aligned)
         found = _plans[key] = Plan(problem, settings, strides)
     return found
@@ -71,7 +75,7 @@ def problem_of(
         source.element_size(),
         are_aligned,
         are_weighted,
-        layout.choose_layout(n + m, classes, size, layout.processors(source.device)),
+        layout.choose_layout(n + m, classes, size, layout.processors(source.device), source.element_size() < 4),
     )
 
 
@@ -82,7 +86,7 @@ class Plan:
         self.settings, self.problem = settings, problem
         self.results = Store(results(settings, weights_strides is not None))
         self.workspace = Store(workspace(problem))
-        names = *INPUTS, "loss", *self.results.sections, *self.workspace.sections
+        names = *INPUTS, "loss", "counters", *self.results.sections, *self.workspace.sections
         self._forward = Launches(forward_launches(problem, settings, weights_strides or (0, 0)), names)
         self._backward: dict[Hashable, Launches] = {}
 
@@ -91,13 +95,14 @@ class Plan:
         source = inputs[0]
         assert source is not None
         loss = source.new_empty((), dtype=torch.float32)
-        found, kept = self.results.allocate(source), self.workspace.allocate(source)
-        addresses = [None if x is None else x.data_ptr() for x in (*inputs, loss)]
+        found, kept, counters = self.results.allocate(source), self.workspace.allocate(source), counters_of(source)
+        addresses = [None if x is None else x.data_ptr() for x in (*inputs, loss, counters)]
         addresses += self.results.addresses(found) + self.workspace.addresses(kept)
 
         def tensors() -> Named:
             given = {name: x for name, x in zip(INPUTS, inputs, strict=True) if x is not None}
-            return {**given, "loss": loss, **self.results.views(found), **self.workspace.views(kept)}
+            named = {**given, "loss": loss, "counters": counters}
+            return {**named, **self.results.views(found), **self.workspace.views(kept)}
 
         _launch(self._forward, source, addresses, tensors)
         return loss, found, kept
@@ -107,7 +112,8 @@ class Plan:
         source: Tensor,
         target: Tensor,
         kept: Tensor,
-        row_weights: Tensor | None,
+        source_weights: Tensor | None,
+        target_weights: Tensor | None,
         upstream: Tensor,
         wanted: tuple[bool, bool],
     ) -> tuple[Tensor, Tensor]:
@@ -116,10 +122,7 @@ class Plan:
             wanted = True, True
         by_source = source.new_empty(source.shape if wanted[0] else 0)
         by_target = target.new_empty(target.shape if wanted[1] else 0)
-        if row_weights is not None:  # the kernels leave out rows of weight 0, whose gradient is 0
-            by_source.zero_()
-            by_target.zero_()
-        inputs = source, target, row_weights, upstream, by_source, by_target
+        inputs = source, target, source_weights, target_weights, upstream, by_source, by_target
         addresses: list[int | None] = [None if x is None else x.data_ptr() for x in inputs]
         addresses += self.workspace.addresses(kept)
 

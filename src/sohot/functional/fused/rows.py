@@ -1,47 +1,101 @@
-"""Kernel functions for rows: which belong to a class, where they are, their means and their pairs.
+"""Kernel functions for rows: which belong to a class, where they are, and their pairs.
 
 Rows are numbered across both domains: source rows 0 … n − 1, then target rows n … n + m − 1. A class lists its rows in
-that order, however they were found, so that results do not change from run to run.
+that order, however they were found, so that results do not change from run to run. `labelled` holds the labels of both
+domains, then the weights of their rows, None where all weigh 1.
 """
 
 # Written for Triton's compiler, whose constants are in capitals, not for Python's type checker.
 # mypy: ignore-errors
 # ruff: noqa: N803
 
-import os
-
 import triton
 import triton.language as tl
 
 NOWHERE = tl.constexpr(2**30)  # the number of a slot without a row: after all rows
-INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 
 
 @triton.jit
-def place_rows(labels, first_number, slots, count, num_classes, CAPACITY: tl.constexpr, BLOCK: tl.constexpr):
-    """Give every row of one domain a slot of its class, in any order; `filled` also counts rows without one."""
+def place_rows(labelled, slots, n, m, num_classes, CAPACITY: tl.constexpr, BLOCK: tl.constexpr):
+    """Give every row a slot of its class, in any order; `filled` also counts rows without one."""
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    label = tl.load(labels + row, mask=row < count, other=-1).to(tl.int32)
+    label = load_labels(labelled, row, n, m)
     known = (label >= 0) & (label < num_classes)
     filled = slots + 2 * num_classes * CAPACITY
     slot = tl.atomic_add(filled + label, 1, mask=known, sem="relaxed")
-    tl.store(slots + label * CAPACITY + slot, first_number + row, mask=known & (slot < CAPACITY))
+    tl.store(slots + label * CAPACITY + slot, behind_if_absent(row, labelled, n, m), mask=known & (slot < CAPACITY))
 
 
 @triton.jit
-def find_rows(source_labels, target_labels, slots, wanted, n, m, capacity, BLOCK: tl.constexpr):
-    """List the rows of one class by scanning all labels; returns how many there are, and how many in the source."""
+def load_labels(labelled, row, n, m):
+    """Return the classes of rows, from labels and weights of both domains; −1 after the last."""
+    source_labels, target_labels, _, _ = labelled
+    of_source = tl.load(source_labels + row, mask=row < n, other=-1).to(tl.int32)
+    of_target = tl.load(target_labels + (row - n), mask=(row >= n) & (row < n + m), other=-1).to(tl.int32)
+    return tl.where(row < n, of_source, of_target)
+
+
+@triton.jit
+def behind_if_absent(row, labelled, n, m):
+    """Move the numbers of rows of weight 0 behind NOWHERE: they have no part in anything, but need a gradient."""
+    _, _, source_weights, target_weights = labelled
+    number = row
+    if source_weights is not None:
+        is_absent = tl.load(source_weights + row, mask=row < n, other=1) <= 0
+        number = tl.where(is_absent, NOWHERE + 1 + row, number)
+    if target_weights is not None:
+        is_absent = tl.load(target_weights + (row - n), mask=(row >= n) & (row < n + m), other=1) <= 0
+        number = tl.where(is_absent, NOWHERE + 1 + row, number)
+    return number
+
+
+@triton.jit
+def also_absent(number):
+    """Return the numbers of rows, those of weight 0 too."""
+    return tl.where(number > NOWHERE, number - (NOWHERE + 1), number)
+
+
+@triton.jit
+def find_rows(labelled, slots, wanted, n, m, capacity, BLOCK: tl.constexpr, AT_ONCE: tl.constexpr):
+    """List the rows of one class by scanning all labels; returns how many there are, and how many in the source.
+
+    AT_ONCE: there are at most BLOCK labels.
+    """
     found, in_source = tl.full((), 0, tl.int32), tl.full((), 0, tl.int32)
-    for start in range(0, n + m, BLOCK):
+    for start in range(0, 1 if AT_ONCE else n + m, BLOCK):
         row = start + tl.arange(0, BLOCK)
-        of_source = tl.load(source_labels + row, mask=row < n, other=-1).to(tl.int32)
-        of_target = tl.load(target_labels + (row - n), mask=(row >= n) & (row < n + m), other=-1).to(tl.int32)
-        is_wanted = (tl.where(row < n, of_source, of_target) == wanted).to(tl.int32)
+        is_wanted = (load_labels(labelled, row, n, m) == wanted).to(tl.int32)
         slot = found + tl.cumsum(is_wanted, 0) - 1
-        tl.store(slots + slot, row, mask=(is_wanted > 0) & (slot < capacity))
+        tl.store(slots + slot, behind_if_absent(row, labelled, n, m), mask=(is_wanted > 0) & (slot < capacity))
         found += tl.sum(is_wanted, 0)
         in_source += tl.sum(is_wanted * (row < n).to(tl.int32), 0)
     return found, in_source
+
+
+@triton.jit
+def list_rows(labelled, slots, c, classes, n, m, CAPACITY: tl.constexpr, LABELS: tl.constexpr, AT_ONCE: tl.constexpr):
+    """Sort the rows of a class in the second half of `slots`; returns their number.
+
+    With LABELS > 0 the program finds them itself, that many labels at a time (AT_ONCE: there are not more); else
+    `place_rows` has found them. All programs of a class write the same.
+    """
+    slot = tl.arange(0, CAPACITY)
+    listed, filled = slots + (classes + c) * CAPACITY, slots + 2 * classes * CAPACITY
+    if LABELS > 0:
+        found, _ = find_rows(labelled, listed, c, n, m, CAPACITY, LABELS, AT_ONCE)
+        tl.store(listed + slot, NOWHERE, mask=slot >= found)
+        tl.store(filled + c, found)
+    else:
+        found = tl.load(filled + c)
+        placed = slots + c * CAPACITY
+        number = tl.load(placed + slot, mask=slot < found, other=NOWHERE)
+        others = tl.load(placed + slot, mask=slot < found, other=NOWHERE)
+        before = (others[None, :] < number[:, None]) | (
+            (others[None, :] == number[:, None]) & (slot[None, :] < slot[:, None])
+        )
+        tl.store(listed + tl.sum(before.to(tl.int32), 1), number)
+    tl.debug_barrier()  # what is read back was written by other threads
+    return found
 
 
 @triton.jit
@@ -64,70 +118,24 @@ def load_rows(pointers, columns, taken, size, EVEN: tl.constexpr):
 
 
 @triton.jit
-def _add_pairs(a, b, c, d):
-    return a + c, b + d
+def pair_weights(number, signs, factor, other_number, other_signs, UNBIASED: tl.constexpr):
+    """A of `gram`, from the signed shares of rows in the means; or the weights of a U-statistic.
 
-
-@triton.jit
-def domain_sums(x, in_source, in_target):
-    """Sum the rows of each domain in one reduction, which saves a synchronisation of threads."""
-    if INTERPRETED:  # the interpreter is slow at custom reductions
-        source_sum, target_sum = tl.sum(x * in_source[:, None], 0), tl.sum(x * in_target[:, None], 0)
-    else:
-        source_sum, target_sum = tl.reduce((x * in_source[:, None], x * in_target[:, None]), 0, _add_pairs)
-    return source_sum, target_sum
-
-
-@triton.jit
-def centred(x, source_mean, target_mean, in_source, in_target, n_c, m_c, UNBIASED: tl.constexpr):
-    """Subtract the means where there is a row; returns the rows and the difference of the means."""
-    difference = source_mean - target_mean
-    if UNBIASED:
-        centre = target_mean + difference * (n_c / (n_c + m_c))
-        x = x - (in_source + in_target)[:, None] * centre[None, :]
-    else:
-        x = x - in_source[:, None] * source_mean[None, :] - in_target[:, None] * target_mean[None, :]
-    return x, difference
-
-
-@triton.jit
-def rounded(x):
-    """Round to the 8 digits of bfloat16, in float32."""
-    return ((x.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
-
-
-@triton.jit
-def pieces(x):
-    """Split float32 numbers into two pieces of bfloat16, 16 of their 24 digits, that matrix units multiply exactly."""
-    high = rounded(x)
-    if INTERPRETED:  # the interpreter cannot multiply bfloat16
-        low = rounded(x - high)
-    else:
-        low = (x - high).to(tl.bfloat16)
-        high = high.to(tl.bfloat16)
-    return high, low
-
-
-@triton.jit
-def pair_weights(
-    number,
-    of_source,
-    of_target,
-    other_number,
-    other_of_source,
-    other_of_target,
-    source_total,
-    target_total,
-    source_factor,
-    target_factor,
-    UNBIASED: tl.constexpr,
-):
-    """A of `gram`, from the weights of rows and their sums in both domains; or the weights of a U-statistic."""
-    signs = of_source / source_total - of_target / target_total
-    other_signs = other_of_source / source_total - other_of_target / target_total
+    `factor` is that of pairs of different rows of one domain, 0 for a lone row.
+    """
     pairs = signs[:, None] * other_signs[None, :]
     if UNBIASED:
-        factor = tl.where(of_source > 0, source_factor, tl.where(of_target > 0, target_factor, 0.0))
         apart = tl.where(number[:, None] == other_number[None, :], 0.0, pairs * factor[:, None])
         pairs = tl.where((pairs > 0) & (factor > 0)[:, None], apart, pairs)
     return pairs
+
+
+@triton.jit
+def wanted_rows(number, n, WANTED: tl.constexpr):
+    """Return which rows need a gradient; slots without a row do not."""
+    wanted = number < NOWHERE
+    if WANTED == 1:
+        wanted = number < n
+    elif WANTED == 2:
+        wanted = wanted & (number >= n)
+    return wanted

@@ -1,8 +1,8 @@
-"""Kernel functions for weights of rows; `row_weights` is None where rows have none, and costs nothing then.
+"""Kernel functions for weights of rows: at least 0, a pair of pointers `of_rows`, None where all rows weigh 1.
 
-`row_weights` holds two numbers for each row of both domains, (2, n + m) in float32: its weight relative to the largest
-of its class and domain, and relative to the largest of all. `row_numbers` holds their sums by class, see
-`store_weights`.
+Only ratios matter, so weights are divided by the largest of their class and domain: equal weights become exactly 1, and
+the result is that without weights. `row_numbers` holds sums by class, see `store_weights`; it is None if neither domain
+has weights, which then cost nothing.
 """
 
 # Written for Triton's compiler, whose constants are in capitals, not for Python's type checker.
@@ -16,23 +16,30 @@ from .rows import NOWHERE
 
 
 @triton.jit
-def without_absent(number, row_weights):
-    """Empty the slots of rows of weight 0."""
-    if row_weights is not None:
-        weights = tl.load(row_weights + number, mask=number < NOWHERE, other=0.0)
-        number = tl.where(weights > 0, number, NOWHERE)
-    return number
+def given_weights(number, of_rows, n):
+    """Return the weights of rows as they are given, in float64; 0 where a slot has no row."""
+    source_weights, target_weights = of_rows
+    weights = (number < NOWHERE).to(tl.float64)
+    if source_weights is not None:
+        of_source = tl.load(source_weights + number, mask=number < n, other=0).to(tl.float64)
+        weights = tl.where(number < n, of_source, weights)
+    if target_weights is not None:
+        in_target = (number >= n) & (number < NOWHERE)
+        of_target = tl.load(target_weights + (number - n), mask=in_target, other=0).to(tl.float64)
+        weights = tl.where(in_target, of_target, weights)
+    return weights
 
 
 @triton.jit
-def weights_of(number, in_source, in_target, row_weights, TYPE: tl.constexpr):
-    """Return the weights of the source and of the target rows; without weights, 1 for every row."""
-    if row_weights is None:
-        of_source, of_target = in_source, in_target
-    else:
-        weights = tl.load(row_weights + number, mask=number < NOWHERE, other=0.0).to(TYPE)
-        of_source, of_target = in_source * weights, in_target * weights
-    return of_source, of_target
+def positive(total):
+    """Replace 0 by 1, to divide by."""
+    return tl.where(total > 0, total, 1.0)
+
+
+@triton.jit
+def relative_weights(weights, in_source, source_largest, target_largest):
+    """Divide the weights of source and target rows by the largest of each."""
+    return weights / positive(tl.where(in_source > 0, source_largest, target_largest))
 
 
 @triton.jit
@@ -43,36 +50,41 @@ def apart_factor(rows):
 
 @triton.jit
 def store_weights(row_numbers, c, classes, of_source, of_target, of_energy, listed):
-    """Store what `weigh` and the gradient need of the weights of a class, (6, C) in float64.
+    """Store what `weigh` and the gradient need of the weights of a class, (8, C) in float64.
 
-    The sum of the weights of each domain, its effective rows (Σw)²/Σw², the sum of the weights in the energy, and the
-    number of rows including those of weight 0. All are given as sums over rows, the first two with their squares.
+    The sum of the weights of each domain, its effective rows (Σw)²/Σw², the sum of the weights in the energy, the
+    number of rows including those of weight 0, and the largest weight of each domain. Given are sums over rows, of the
+    weights of a domain with their squares and the largest.
     """
-    source_total, source_squares = of_source
-    target_total, target_squares = of_target
+    source_total, source_squares, source_largest = of_source
+    target_total, target_squares, target_largest = of_target
     tl.store(row_numbers + c, source_total)
     tl.store(row_numbers + classes + c, target_total)
-    source_rows = source_total * source_total / tl.where(source_squares > 0, source_squares, 1.0)
-    target_rows = target_total * target_total / tl.where(target_squares > 0, target_squares, 1.0)
+    source_rows = source_total * source_total / positive(source_squares)
+    target_rows = target_total * target_total / positive(target_squares)
     tl.store(row_numbers + 2 * classes + c, source_rows)
     tl.store(row_numbers + 3 * classes + c, target_rows)
     tl.store(row_numbers + 4 * classes + c, of_energy)
     tl.store(row_numbers + 5 * classes + c, listed)
+    tl.store(row_numbers + 6 * classes + c, source_largest)
+    tl.store(row_numbers + 7 * classes + c, target_largest)
     return source_rows, target_rows
 
 
 @triton.jit
 def totals_of(row_numbers, c, classes, n_c, m_c, TYPE: tl.constexpr):
-    """Return the sums of the weights of a class in both domains, and the factors of its U-statistics."""
+    """Return the sums of the weights of a class in both domains, and its effective rows."""
     if row_numbers is None:
-        source_total, target_total = n_c, m_c
-        source_factor, target_factor = apart_factor(n_c), apart_factor(m_c)
+        source_total, target_total = tl.maximum(n_c, 1.0), tl.maximum(m_c, 1.0)
+        source_rows, target_rows = source_total, target_total
     else:
-        source_total = tl.load(row_numbers + c).to(TYPE)
-        target_total = tl.load(row_numbers + classes + c).to(TYPE)
-        # In float64: little is left of n − 1 where one row has nearly all the weight.
-        source_factor = apart_factor(tl.load(row_numbers + 2 * classes + c)).to(TYPE)
-        target_factor = apart_factor(tl.load(row_numbers + 3 * classes + c)).to(TYPE)
-        source_total = tl.where(source_total > 0, source_total, 1.0)
-        target_total = tl.where(target_total > 0, target_total, 1.0)
-    return source_total, target_total, source_factor, target_factor
+        source_total = positive(tl.load(row_numbers + c).to(TYPE))
+        target_total = positive(tl.load(row_numbers + classes + c).to(TYPE))
+        source_rows, target_rows = tl.load(row_numbers + 2 * classes + c), tl.load(row_numbers + 3 * classes + c)
+    return source_total, target_total, source_rows, target_rows
+
+
+@triton.jit
+def apart_factors(in_source, source_rows, target_rows, TYPE: tl.constexpr):
+    """Factor of each row in U-statistics, from float64: one row with nearly all the weight leaves little of n − 1."""
+    return tl.where(in_source > 0, apart_factor(source_rows), apart_factor(target_rows)).to(TYPE)

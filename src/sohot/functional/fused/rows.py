@@ -41,11 +41,11 @@ def behind_if_absent(row, labelled, n, m):
     _, _, source_weights, target_weights = labelled
     number = row
     if source_weights is not None:
-        is_absent = tl.load(source_weights + row, mask=row < n, other=1) <= 0
-        number = tl.where(is_absent, NOWHERE + 1 + row, number)
+        weights = tl.load(source_weights + row, mask=row < n, other=1).to(tl.float64)
+        number = tl.where(weights > 0, number, NOWHERE + 1 + row)
     if target_weights is not None:
-        is_absent = tl.load(target_weights + (row - n), mask=(row >= n) & (row < n + m), other=1) <= 0
-        number = tl.where(is_absent, NOWHERE + 1 + row, number)
+        weights = tl.load(target_weights + (row - n), mask=(row >= n) & (row < n + m), other=1).to(tl.float64)
+        number = tl.where(weights > 0, number, NOWHERE + 1 + row)
     return number
 
 

@@ -16,6 +16,7 @@ from .store import Store
 OF_ROWS = ("source_weights", "target_weights")
 INPUTS = ("source", "source_labels", "target", "target_labels", "weights", "zeta_bar", "scale", *OF_ROWS)
 OF_GRADIENT = ("source", "target", *OF_ROWS, "upstream", "by_source", "by_target")
+DENSE = torch.contiguous_format
 MOST_PLANS = 1024
 
 _plans: dict[Hashable, "Plan"] = {}
@@ -120,8 +121,8 @@ class Plan:
         """Compute the gradient in the features of the wanted domains; empty for the other."""
         if self.problem.unbiased:  # rows are centred on the mean of both domains, so large classes need both
             wanted = True, True
-        by_source = source.new_empty(source.shape if wanted[0] else 0)
-        by_target = target.new_empty(target.shape if wanted[1] else 0)
+        by_source = torch.empty_like(source, memory_format=DENSE) if wanted[0] else source.new_empty(0)
+        by_target = torch.empty_like(target, memory_format=DENSE) if wanted[1] else target.new_empty(0)
         inputs = source, target, source_weights, target_weights, upstream, by_source, by_target
         addresses: list[int | None] = [None if x is None else x.data_ptr() for x in inputs]
         addresses += self.workspace.addresses(kept)

@@ -16,7 +16,9 @@ from .run_outputs import Shown
 from .trunk_folder import TrunkFolder
 
 MOST = 4
-"""Things of a kind that are kept: those that trainings used last."""
+"""Networks and folders that are kept: those that trainings used last."""
+MOST_STARTS = 16
+"""Classifiers that are kept: they are small, and each of several folds has its own."""
 
 Thing = TypeVar("Thing")
 Key = tuple[Hashable, ...]
@@ -64,7 +66,7 @@ class SharedParts:
         """
         options = config.target_weight, config.head_decay, config.augment, config.cache
         key = (*_network(config), *options, source.images, target.images)
-        return _kept(self._starts, key, solve)
+        return _kept(self._starts, key, solve, MOST_STARTS)
 
 
 def _built(config: RunConfig, num_classes: int) -> TwoStreams:
@@ -77,10 +79,10 @@ def _network(config: RunConfig) -> Key:
     return tuple(getattr(config, name) for name in (*OPTIONS, *START, "seed", "device"))
 
 
-def _kept(things: dict[Key, Thing], key: Key, make: Callable[[], Thing]) -> Thing:
+def _kept(things: dict[Key, Thing], key: Key, make: Callable[[], Thing], most: int = MOST) -> Thing:
     """Return a thing that is kept, or make it and forget the one that was used longest ago."""
     found = things.pop(key) if key in things else make()
     things[key] = found
-    if len(things) > MOST:
+    if len(things) > most:
         del things[next(iter(things))]
     return found

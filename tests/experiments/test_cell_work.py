@@ -17,6 +17,10 @@ from sohot.experiments.run_cell import run_cell
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))]
 
 
+# Kernels of a GPU without a deterministic form say so.
+pytestmark = pytest.mark.filterwarnings("ignore:.*deterministic")
+
+
 @pytest.fixture(params=DEVICES)
 def where(request, tmp_path):
     return Workplace(write_domains(tmp_path / "data"), tmp_path / "out", {}, request.param, 0)

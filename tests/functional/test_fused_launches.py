@@ -1,5 +1,7 @@
 """Launches by address: kernels that note what they are given stand for compiled ones."""
 
+import gc
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -135,3 +137,22 @@ def test_sections_do_not_overlap_and_lie_where_their_addresses_say() -> None:
     assert {name: (view.dtype, tuple(view.shape)) for name, view in views.items()} == {
         name: (section.dtype, section.shape) for name, section in sections.items()
     }
+
+
+def test_a_first_launch_keeps_no_tensor_alive() -> None:
+    """A loss that lives on holds its graph: the next backward pass could not be recorded on another stream."""
+
+    class Forgetful(Kernel):
+        def __getitem__(self, _: tuple[int, int, int]) -> Any:
+            return lambda *_arguments, **_constants: self
+
+    x = torch.ones(1)
+    seen = weakref.ref(x)
+    launch = Launch(Forgetful(1, Log(), False), (1, 1, 1), (("a", 1.0),), SIZE=1, KIND=None)
+    gc.disable()
+    try:
+        launch.compile({"a": x})
+        del x
+        assert seen() is None
+    finally:
+        gc.enable()

@@ -32,13 +32,8 @@ class Launch:
 
     def compile(self, tensors: Named) -> Any:
         """Launch the kernel on these tensors and return it compiled; None if it is interpreted."""
-
-        def value(argument: Any) -> Any:
-            if _is_group(argument):
-                return tuple(map(value, argument))
-            return tensors.get(argument) if isinstance(argument, str) else argument
-
-        return self.kernel[self.grid](*map(value, self.arguments), **self.constants)
+        values = [_value(argument, tensors) for argument in self.arguments]
+        return self.kernel[self.grid](*values, **self.constants)
 
     @property
     def values_of_constants(self) -> list[Any]:
@@ -116,6 +111,13 @@ def _choices(launches: Sequence[Launch], names: list[str]) -> tuple[list[Choice]
         itemgetter(*(x if isinstance(x, int) else of_groups[id(x)] for x in own)) for own in places
     ]
     return choices, numbers, groups
+
+
+def _value(argument: Any, tensors: Named) -> Any:
+    """Put tensors in the place of their names. No closure: one that calls itself would keep the tensors alive."""
+    if _is_group(argument):
+        return tuple(_value(part, tensors) for part in argument)
+    return tensors.get(argument) if isinstance(argument, str) else argument
 
 
 def _is_group(argument: Any) -> bool:

@@ -33,11 +33,12 @@ def case(
     size: int = 20,
     dtype: torch.dtype = torch.float32,
     shift: tuple[float, float] = (0.0, 0.0),
+    spread: float = 1.0,
     **options: object,
 ) -> dict[str, float]:
     """Relative errors of the loss, its parts and its gradients against the plain version in float64."""
     source, source_labels, target, target_labels = batch(0, *counts, size=size)
-    source, target = ((x + s).to(dtype) for x, s in zip((source, target), shift, strict=True))
+    source, target = ((spread * x + s).to(dtype) for x, s in zip((source, target), shift, strict=True))
     found = []
     for kind in (dtype, torch.float64):
         x, y = (z.to(kind).requires_grad_() for z in (source, target))
@@ -244,19 +245,6 @@ def absent_rows() -> dict[str, float]:
     return {"absent": float(by_all[~present].abs().max()), "others": max(error(*pair) for pair in pairs)}
 
 
-def nearly_alike(size: int) -> dict[str, float]:
-    """Rows of a class that differ little compared with their size."""
-    source, source_labels, target, target_labels = batch(0, *FEW, size=size)
-    source, target = ((x.new_ones(size) * 3 + 1e-3 * x).float() for x in (source, target))
-    found = []
-    for kind in (torch.float32, torch.float64):
-        x, y = (z.to(kind).requires_grad_() for z in (source, target))
-        result = scatter_alignment(x, source_labels, y, target_labels, 2, (2, 3), scale=torch.zeros(()))
-        found.append([*result, *torch.autograd.grad(result.loss, [x, y])])
-    names = ["loss", "terms", "distances", "spread", "by source", "by target"]
-    return {name: error(*pair) for name, *pair in zip(names, *found, strict=True)}
-
-
 def repeated() -> dict[str, float]:
     source, source_labels, target, target_labels = batch(0, *FEW)
     data = source.float(), source_labels, target.float(), target_labels
@@ -269,6 +257,7 @@ def all_cases() -> dict[str, dict[str, float]]:
     options = {"scale": torch.zeros(()), "full_rows": 3.0, "scatter_rows": 1.5, "orders": (2, 3)}
     weighted = {"counts": LARGE, **options, **random_weights(LARGE)}
     half = {"counts": FEW, "scale": torch.zeros(())}
+    alike = {"counts": FEW, "shift": (3.0, 3.0), "spread": 1e-3, "orders": (2, 3), "scale": torch.zeros(())}
     return {
         **{f"orders {orders}": case(orders=orders) for orders in [(2,), (3,), (4, 2), (2, 3, 4), (5,)]},
         **{f"unbiased {orders}": case(size=64, orders=orders, estimator="unbiased") for orders in [(2,), (2, 3, 4)]},
@@ -292,8 +281,8 @@ def all_cases() -> dict[str, dict[str, float]]:
         "weights of rows, many columns": case(FEW, size=600, **random_weights(FEW)),
         "weights of the target alone": case(target_weights=random_weights(RAGGED)["target_weights"]),
         "absent rows": absent_rows(),
-        "nearly alike": nearly_alike(40),
-        "nearly alike, many columns": nearly_alike(600),
+        "nearly alike": case(**alike, size=40),
+        "nearly alike, many columns": case(**alike, size=600),
         "far apart, many columns": case(FEW, shift=(0.0, 100.0), size=600),
         "second derivative with weights of rows": second_derivative(full_rows=3.0, **random_weights(RAGGED)),
         "equal weights": equal_weights(),

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from ..data.manifest_rows import LIST
 from .data import data_app
 from .experiment import HELP, experiment
 from .features import features, make_fit_features
@@ -53,7 +54,9 @@ def _top(
 @app.command(cls=OneValueCommand)
 def evaluate(
     run: Run,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Target images, one folder per class.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR_OR_LIST", help=f"Target images: one folder per class, or a {LIST}.")
+    ],
     leave_out: Annotated[bool, typer.Option("--leave-out", help="Skip classes the run does not know.")] = False,
     unknown_below: UnknownBelow = None,
     refuse_wrong: RefuseWrong = None,
@@ -65,7 +68,7 @@ def evaluate(
     trust: Trust = False,
     weights: HeadWeights = None,
 ) -> None:
-    """Measure the accuracy of a run on images in class folders.
+    """Measure the accuracy of a run on images in class folders, or in a list of paths and labels.
 
     With --unknown-below or --refuse-wrong also how many images are answered, and how well.
 
@@ -99,7 +102,10 @@ def predict(
     run: Run,
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="FILES_OR_DIRS...", help="Image files and folders; or feature files, for a head."),
+        typer.Argument(
+            metavar="FILES_OR_DIRS...",
+            help=f"Image files, folders, and any {LIST} that names images; or feature files, for a head.",
+        ),
     ],
     out: Annotated[
         Path | None,

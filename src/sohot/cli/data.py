@@ -25,7 +25,9 @@ data_app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"The data set: {', '.join(dataset_names())}.")]
-Root = Annotated[Path, typer.Argument(metavar="ROOT", help="The folder it was unpacked in.")]
+Root = Annotated[
+    Path, typer.Argument(metavar="ROOT", help="The folder it was unpacked in; of `domains` also a list of images.")
+]
 Classes = Annotated[
     Path | None, typer.Option("--classes", help="JSON table of class names, instead of the built-in one.")
 ]

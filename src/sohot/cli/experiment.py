@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..data.manifest_rows import is_manifest
 from ..experiments.cell import MOST_TRIALS, SELECTIONS, TRIALS
 from ..experiments.engines import ENGINES
 from ..experiments.grid import COMPLEXITY, Grid, builtin_names, read_grid
@@ -117,7 +118,9 @@ def experiment(
         ),
     ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the built-in experiments and exit.")] = False,
-    data: Annotated[Path | None, _grid("--data", help="Folder of the data set.", show_default=False)] = None,
+    data: Annotated[
+        Path | None, _grid("--data", help="Folder of the data set; of `domains` also a list.", show_default=False)
+    ] = None,
     backbone: Annotated[str | None, _of_grid("--backbone", help="Network.")] = None,
     shifts: Annotated[str | None, _of_grid("--shifts", help="E.g. A-W,W-A.")] = None,
     splits: Annotated[
@@ -221,7 +224,7 @@ def experiment(
     if data is None:
         where = f" (`sohot data fetch {grid.dataset}` says where to get it)" if grid.dataset != "domains" else ""
         raise ValueError(f"--data is missing: give the folder of the data set {grid.dataset}{where}")
-    if data.exists() and not data.is_dir():
+    if data.exists() and not data.is_dir() and not (is_manifest(data) and grid.dataset == "domains"):
         raise ValueError(f"--data must be a folder, but {data} is a file")
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder, but {out} is a file")

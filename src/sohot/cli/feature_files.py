@@ -7,6 +7,7 @@ from typing import Any, Literal, get_type_hints
 
 from .._device import choose_device
 from .._outputs import STDOUT, is_stream
+from ..data.manifest_rows import is_manifest
 from ..data.names import printable
 from ..methods.options import WIDTH, convert, flag
 from ..methods.settings import HeadSettings
@@ -49,7 +50,7 @@ def make_features(
     quiet: bool,
     json: bool,
 ) -> None:
-    """Extract the features of all images below a folder into one file."""
+    """Extract the features of all images of a folder or a list into one file."""
     require_one_output(out, "--out", json)
     if out.suffix != ".npz" and not is_stream(out):
         raise ValueError(f"--out {out} must end in .npz")
@@ -73,7 +74,8 @@ def make_features(
         if not network.pretrained:
             say(f"note: {backbone} has no trained weights here; its features are random")
         if not (labelled or no_labels):
-            say(f"note: {printable(folder)} has no class folders, so its images get no labels")
+            lacking = "labels" if is_manifest(folder) else "class folders"
+            say(f"note: {printable(folder)} has no {lacking}, so its images get no labels")
         found = extract(
             domains, network, views=views, labelled=labelled, device=where, workers=workers, progress=progress
         )

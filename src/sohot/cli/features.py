@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..data.manifest_rows import LIST
 from ..methods.settings import HeadSettings
 from ..networks.names import backbone_names
 from .options import Device, Json, Quiet, ReadThreads, Threads, option_parameters, with_parameters
@@ -15,7 +16,10 @@ from .options import Device, Json, Quiet, ReadThreads, Threads, option_parameter
 def features(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="Images in class folders, in the folder itself, or a known data set."),
+        typer.Argument(
+            metavar="DIR_OR_LIST",
+            help=f"Images in class folders, in the folder itself, or in a {LIST}; or a known data set.",
+        ),
     ],
     out: Annotated[
         Path, typer.Option("--out", help="Feature file to write, .npz; - for standard output.", show_default=False)
@@ -23,7 +27,7 @@ def features(
     backbone: Annotated[str, typer.Option("--backbone", help=f"Network: {', '.join(backbone_names())}.")] = "lite0",
     weights: Annotated[Path | None, typer.Option("--weights", help="File of its weights.", show_default=False)] = None,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", help="The data set in DIR, e.g. office31; keeps its domains apart.")
+        str | None, typer.Option("--dataset", help="The data set there, e.g. office31; keeps its domains apart.")
     ] = None,
     tap: Annotated[str | None, typer.Option("--tap", help="before-relu, after-relu or output.")] = None,
     image_size: Annotated[int | None, typer.Option("--image-size", help="Side of the images.")] = None,
@@ -38,9 +42,7 @@ def features(
             "10 also the four corners and their mirror images.",
         ),
     ] = 1,
-    no_labels: Annotated[
-        bool, typer.Option("--no-labels", help="Take all images below DIR and store no classes.")
-    ] = False,
+    no_labels: Annotated[bool, typer.Option("--no-labels", help="Take all images and store no classes.")] = False,
     device: Device = "auto",
     threads: Threads = None,
     workers: ReadThreads = None,
@@ -49,8 +51,8 @@ def features(
 ) -> None:
     """Pass images through a network once and store the features in a file for `sohot fit-features` and scikit-learn.
 
-    Unreadable images are listed and skipped. Images of a folder without class folders get no labels: such features
-    train with --unlabelled, and `sohot predict` labels them.
+    Unreadable images are listed and skipped. Images of a folder without class folders, or of a list without labels,
+    get none: such features train with --unlabelled, and `sohot predict` labels them.
 
     For example:
 

@@ -62,14 +62,14 @@ def evaluate_run(
     trust: bool = False,
     weights: Path | None = None,
 ) -> None:
-    """Test a run on images in class folders and print its accuracy."""
+    """Test a run on images in class folders or in a list, and print its accuracy."""
     run = open_for_use(folder, device, trust, weights)
     limit = limit_of(folder, run.calibration, unknown_below, refuse_wrong, run.folded_temperature)
     with bar(quiet) as progress:
         tested, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
         protocol = protocol_on(folder, tested, notes)
         if not quiet:
-            say(f"{len(tested)} images from {tested.root}")
+            say(f"{len(tested)} images from {tested.origin}")
         for note in notes:
             say(f"note: {note}")
         say_left_out(left_out)

@@ -23,6 +23,8 @@ _HELP = """Adapt an image classifier from a source domain to a target domain wit
 
 Both folders hold one folder of images per class. The last step is tested; test images never influence a choice.
 
+Instead of a folder, each option also takes a list of images with the columns path and label: CSV, JSON lines, Parquet.
+
 A pre-trained network first gets a classifier on its frozen features; then its last layers train from there.
 
 By default the class means of both domains are pulled together meanwhile (--method means), which did well in our study.
@@ -44,6 +46,8 @@ For example:
     sohot fit --source photos --target sketches --shots 3 --trains head --out runs/quick
 
     sohot fit --source photos --target sketches --unlabelled more_sketches --out runs/pool
+
+    sohot fit --source photos.csv --target sketches.csv --shots 3 --out runs/listed
 
     sohot predict runs/first new_sketches --out labels.csv
 """

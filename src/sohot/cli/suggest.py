@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..data.manifest_rows import LIST
 from .options import Device, HeadWeights, Json, Quiet, ReadThreads, Threads, Trust
 from .output import bar, percent, print_json, print_text, require_one_output, say, say_left_out
 
@@ -23,7 +24,9 @@ def suggest(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            metavar="DIR", help="Folder of unlabelled images, with any folders in it.", show_default="the run's pool"
+            metavar="DIR_OR_LIST",
+            help=f"Unlabelled images: a folder, with any folders in it, or a {LIST}.",
+            show_default="the run's pool",
         ),
     ] = None,
     count: Annotated[int, typer.Option("--count", min=1, help="How many images to suggest.")] = 20,

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from .decode import SUFFIXES, UnreadableImage, default_workers
-from .labelled import LabelledImages
+from .labelled import UNLABELLED, LabelledImages
 from .names import enumerate_words, natural_key, printable
 from .readers import read_item
 
@@ -204,12 +204,8 @@ def scan_folder(
     files = [file for name in classes for file in walked.classes[name]]
     labels = [label for label, name in enumerate(classes) for _ in walked.classes[name]]
     images = LabelledImages(tuple(files), tuple(labels), tuple(classes), walked.root)
-    if not check:
-        return FolderScan(images, walked.left_out)
-    broken = unreadable(images, on_progress=on_progress, workers=workers)
-    readable = images.subset([row for row in range(len(images)) if row not in broken])
-    _check_no_class_lost(images, readable, broken)
-    return FolderScan(readable, walked.left_out + [LeftOut(files[row], broken[row]) for row in sorted(broken)])
+    found = FolderScan(images, walked.left_out)
+    return keep_readable(found, on_progress=on_progress, workers=workers) if check else found
 
 
 def common_classes(
@@ -251,6 +247,21 @@ def _difference(source_only: list[str], target_only: list[str]) -> str:
     return "; ".join(f"in the {side} {enumerate_words(map(repr, names))}" for side, names in sides.items() if names)
 
 
+def keep_readable(
+    found: FolderScan, *, on_progress: Callable[[int, int], None] | None = None, workers: int | None = None
+) -> FolderScan:
+    """Decode all images and leave out those that cannot be read. See `scan_folder` for the arguments.
+
+    Raises:
+        ValueError: No image of a class, or none of images without labels, can be read.
+    """
+    images = found.images
+    broken = unreadable(images, on_progress=on_progress, workers=workers)
+    readable = images.subset([row for row in range(len(images)) if row not in broken])
+    _check_no_class_lost(images, readable, broken)
+    return FolderScan(readable, found.left_out + [LeftOut(images.files[row], broken[row]) for row in sorted(broken)])
+
+
 def unreadable(
     images: LabelledImages, *, on_progress: Callable[[int, int], None] | None = None, workers: int | None = None
 ) -> dict[int, str]:
@@ -284,7 +295,8 @@ def _check_no_class_lost(images: LabelledImages, readable: LabelledImages, broke
     for label, (before, after) in enumerate(zip(images.counts(), readable.counts(), strict=True)):
         if after == 0:
             row = images.labels.index(label)
+            known = images.classes != (UNLABELLED,)
+            of, first = (f" of class {images.classes[label]!r}", f", {images.name(row)}") if known else ("", "")
             raise ValueError(
-                f"none of the {before} images of class {images.classes[label]!r} in {printable(images.root or '')} "
-                f"can be read; the first, {images.name(row)}: {broken[row]}"
+                f"none of the {before} images{of} in {images.origin} can be read; the first{first}: {broken[row]}"
             )

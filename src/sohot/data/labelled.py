@@ -29,7 +29,8 @@ class LabelledImages:
         groups: What each image shows, where several show the same: views of one object, crops of one photograph. A
             group is never split. Empty, or one for each file; "" for an image that stands alone.
         reader: How the files are read: a name in `readers.READERS`.
-        folders: The folders of the lists that were pooled, if several were; see `pool`.
+        folders: Where the images come from, if not from the folder `root`: the folders and files that were pooled, see
+            `pool`, or the file that lists them.
 
     Example:
         >>> images = LabelledImages([Path("a/1.png"), Path("b/1.png"), Path("b/2.png")], [0, 1, 1], ["a", "b"])
@@ -93,7 +94,7 @@ class LabelledImages:
 
     @property
     def origin(self) -> str:
-        """Name the folder, or all folders, that the images come from."""
+        """Name the folder, or all folders and files, that the images come from."""
         return enumerate_words(map(printable, self.folders)) if self.folders else printable(self.root or "")
 
     def with_classes(self, classes: Sequence[str]) -> "LabelledImages":
@@ -147,12 +148,15 @@ def pool(lists: Sequence[LabelledImages]) -> LabelledImages:
     classes = sorted({name for images in lists for name in images.classes}, key=natural_key)
     numbered = {name: label for label, name in enumerate(classes)}
     folders = tuple((images.root or Path()) for images in lists)
+    origins = tuple(
+        place for images, folder in zip(lists, folders, strict=True) for place in images.folders or [folder]
+    )
     return LabelledImages(
         files=tuple(file for images in lists for file in images.files),
         labels=tuple(numbered[images.classes[label]] for images in lists for label in images.labels),
         classes=tuple(classes),
         root=_around(folders),
-        folders=folders,
+        folders=origins,
     )
 
 

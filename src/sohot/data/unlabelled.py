@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .contents import content_keys
-from .folders import FolderScan, LeftOut, Walk, unreadable
+from .folders import FolderScan, Walk, keep_readable
 from .labelled import LabelledImages
 from .names import printable
 from .protocols.drawing import Pictures
@@ -33,13 +33,8 @@ def scan_unlabelled(
         closed = walked.reasons.get(folder)
         raise ValueError(f"{printable(folder)} holds no images" if closed is None else f"{printable(folder)}: {closed}")
     images = LabelledImages(files, (0,) * len(files), ("",), folder).without_labels()
-    if not check:
-        return FolderScan(images, walked.left_out)
-    broken = unreadable(images, on_progress=on_progress, workers=workers)
-    if len(broken) == len(files):
-        raise ValueError(f"none of the {len(files)} images in {printable(folder)} can be read; the first: {broken[0]}")
-    readable = images.subset([row for row in range(len(images)) if row not in broken])
-    return FolderScan(readable, walked.left_out + [LeftOut(files[row], broken[row]) for row in sorted(broken)])
+    found = FolderScan(images, walked.left_out)
+    return keep_readable(found, on_progress=on_progress, workers=workers) if check else found
 
 
 def _below(walked: Walk, folder: Path) -> Iterator[Path]:

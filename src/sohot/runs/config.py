@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from ..data.manifest_rows import LIST, SUFFIXES, is_manifest
 from ..data.names import printable
 from ..data.pools import INDUCTIVE, TRANSDUCTIVE
 from ..functional.plain_checks import nearest
@@ -44,6 +45,7 @@ from ..networks.names import absolute_name, backbone_names, check_backbone_name,
 CACHES = ("memory", "device", "disk", "off")
 KEEPS = (BETTER, LAYERS) = ("better", "layers")
 ANY_PROTOCOL = "auto"
+WANTED = "give a folder that holds one folder of images per class, or a list of images"
 RESOLVED = ("auto", "paper")
 """Names of methods that a run resolves to one of the others."""
 _EXCLUSIVE = (
@@ -57,10 +59,17 @@ class RunConfig(ImageOptions, HeadOptions):
     """Options of `sohot fit`: each is a command-line option and a TOML key (`source_shots` or `source-shots`)."""
 
     source: Path | tuple[Path, ...] | None = option(
-        None, DATA, "Folder of source images, one folder per class; given several times, the sources are pooled."
+        None,
+        DATA,
+        f"Source images: a folder with one folder per class, or a {LIST} with the columns path and label. Given "
+        "several times, the sources are pooled.",
     )
-    target: Path | None = option(None, DATA, "Folder of target images, one folder per class.")
-    target_test: Path | None = option(None, DATA, "Folder of target images to test on; all of --target then trains.")
+    target: Path | None = option(
+        None, DATA, f"Target images: a folder with one folder per class, or a {LIST}, as for --source."
+    )
+    target_test: Path | None = option(
+        None, DATA, f"Target images to test on, a folder or {LIST}; all of --target then trains."
+    )
     split: Path | None = option(
         None,
         DATA,
@@ -76,7 +85,8 @@ class RunConfig(ImageOptions, HeadOptions):
     unlabelled: Rest | Path | tuple[Path, ...] | None = option(
         None,
         DATA,
-        "Folder of target images without labels (the pool), nested or flat; may be given several times. "
+        f"Target images without labels (the pool): a folder, nested or flat, or a {LIST}, of which the rows without a "
+        "label are taken if some have one; may be given several times. "
         f"Or {REST}: what --shots leaves over, which is then also tested on. A folder of this name is ./{REST}.",
     )
     protocol: str = option(
@@ -218,11 +228,11 @@ class RunConfig(ImageOptions, HeadOptions):
             )
 
     def sources(self) -> tuple[Path, ...]:
-        """Return the folders of source images."""
+        """Return the folders and lists of source images."""
         return _folders(self.source)
 
     def pools(self) -> tuple[Path, ...]:
-        """Return the folders of unlabelled target images; none for those that --shots leaves over."""
+        """Return the folders and lists of unlabelled target images; none for those that --shots leaves over."""
         return () if self.unlabelled == REST else _folders(self.unlabelled)
 
     def require_places(self) -> None:
@@ -238,13 +248,13 @@ class RunConfig(ImageOptions, HeadOptions):
         needed = {"source": learns is None or learns.uses_source, "target": True}
         for name, folders in (("source", self.sources()), ("target", () if self.target is None else (self.target,))):
             if needed[name] and not folders and self.split is None:
-                raise ValueError(f"--{name} is missing: give a folder that holds one folder of images per class")
+                raise ValueError(f"--{name} is missing: {WANTED}")
             for folder in folders:
-                _require(folder, flag(name), folder.is_dir(), "folder")
+                _require_images(folder, flag(name))
         for folder in self.pools():
-            _require(folder, "--unlabelled", folder.is_dir(), "folder")
+            _require_images(folder, "--unlabelled")
         if self.target_test is not None:
-            _require(self.target_test, "--target-test", self.target_test.is_dir(), "folder")
+            _require_images(self.target_test, "--target-test")
         for name in ("split", "weights", "source_weights"):
             if (file := getattr(self, name)) is not None:
                 _require(file, flag(name), file.is_file(), "file")
@@ -303,7 +313,7 @@ YOUNGER = (*POOL_OPTIONS, "cosine")
 
 _NETWORKS = ("backbone", "source_backbone")
 FOLDERS = ("source", "unlabelled")
-"""Options that may name several folders."""
+"""Options that may name several folders or lists."""
 
 
 def _folders(given: Path | tuple[Path, ...] | None) -> tuple[Path, ...]:
@@ -316,6 +326,15 @@ def _require(path: Path, option: str, there: bool, kind: str) -> None:
     if not there:
         what = f"it is not a {kind}" if path.exists() else f"there is no such {kind}"
         raise FileNotFoundError(f"{option} {printable(path)}: {what}")
+
+
+def _require_images(place: Path, option: str) -> None:
+    """Require a folder of images, or a file that lists them."""
+    if is_manifest(place):
+        _require(place, option, place.is_file(), "file")
+    else:
+        listed = f" or a list of images ({', '.join(SUFFIXES)})" if place.exists() else ""
+        _require(place, option, place.is_dir(), f"folder{listed}")
 
 
 def _plain(value: Any) -> Any:

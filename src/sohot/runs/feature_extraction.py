@@ -11,12 +11,13 @@ import torch
 
 from ..data.datasets import open_dataset
 from ..data.decode import default_workers
-from ..data.folders import LeftOut, Walk, scan_folder, unreadable
+from ..data.folders import LeftOut, Walk, unreadable
 from ..data.image_batches import iter_batches
+from ..data.image_places import scan_images
 from ..data.labelled import LabelledImages, Progress
+from ..data.manifest_rows import is_manifest, read_rows
 from ..data.names import natural_key, printable
 from ..data.readers import find_reader, part_of
-from ..data.unlabelled import scan_unlabelled
 from ..networks.backbone import Backbone
 from ..networks.inference import run_views
 from .feature_network import FeatureNetwork
@@ -29,11 +30,11 @@ BATCH = 32
 def find_domains(
     root: Path, dataset: str | None = None, workers: int | None = None, progress: Progress | None = None
 ) -> tuple[dict[str, LabelledImages], list[LeftOut]]:
-    """Find the images of a folder: one folder per class, or a known data set with its domains.
+    """Find the images of a folder or a list: one folder per class, or a known data set with its domains.
 
     Args:
-        root: The folder.
-        dataset: Name of a known data set in it; None for class folders, which form one domain named after the folder.
+        root: The folder or the list.
+        dataset: Name of a known data set in it; None for one domain, named after the folder or the list.
         workers: Threads that read images.
         progress: Receives the number of images checked.
 
@@ -42,7 +43,7 @@ def find_domains(
     """
     if dataset is None:
         report = None if progress is None else partial(progress, "checking images")
-        scan = scan_folder(root, on_progress=report, workers=workers)
+        scan = scan_images(root, on_progress=report, workers=workers)
         return {_name(root): scan.images}, scan.left_out
     opened = open_dataset(dataset, root)
     domains, left_out = {}, list(opened.left_out)
@@ -55,22 +56,27 @@ def find_domains(
 
 
 def is_flat(root: Path) -> bool:
-    """Tell whether a folder holds images, but no folders, which would be classes."""
+    """Tell whether a folder holds images, but no folders, which would be classes; or a list has no label at all."""
+    if is_manifest(root):
+        return not any(row.label for row in read_rows(root))
     folders, files = Walk(root).entries(root)
     return bool(files) and not folders
 
 
 def find_unlabelled(
-    root: Path, workers: int | None = None, progress: Progress | None = None
+    root: Path, workers: int | None = None, progress: Progress | None = None, *, partly: bool = False
 ) -> tuple[dict[str, LabelledImages], list[LeftOut]]:
-    """Find all images below a folder, whatever its folders mean; see `find_domains`. They form one class."""
+    """Find all images of a folder or a list, whatever their classes, as those of one class; see `find_domains`.
+
+    With `partly`, rows of a list that have a label are left out, if others have none.
+    """
     report = None if progress is None else partial(progress, "checking images")
-    scan = scan_unlabelled(root, on_progress=report, workers=workers)
+    scan = scan_images(root, labelled=False, partly=partly, on_progress=report, workers=workers)
     return {_name(root): scan.images}, scan.left_out
 
 
 def _name(root: Path) -> str:
-    return printable(root.resolve().name) or "images"
+    return printable(root.stem if is_manifest(root) else root.resolve().name) or "images"
 
 
 def extract(

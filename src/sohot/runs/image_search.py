@@ -1,20 +1,22 @@
-"""Finds the images that a configuration names, in folders or in a split, and checks that they can be read."""
+"""Finds the images that a configuration names, in folders, lists or a split, and checks that they can be read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from ..data.folders import FolderScan, LeftOut, scan_folder, unreadable
+from ..data.folders import LeftOut, unreadable
+from ..data.image_places import scan_images
 from ..data.labelled import LabelledImages, Progress, pool
-from ..data.unlabelled import scan_unlabelled
-from .config import RunConfig
+from ..data.manifest import MissingLabels
+from ..data.names import printable
+from .config import WANTED, RunConfig
 
 
 class ImageSearch:
     """One search for the images of a run.
 
     Args:
-        config: The folders, and the threads that read images.
+        config: The folders or lists, and the threads that read images.
         progress: Receives the progress of checking the images.
         decode: Decode every image, and leave out those that cannot be read; False only lists them, which is quick.
 
@@ -34,28 +36,39 @@ class ImageSearch:
         if len(folders) < 2:
             return self.folder(folders[0] if folders else None, "--source")
         _refuse_twice(folders, "--source")
-        return pool([self.folder(folder.absolute(), "--source") for folder in folders])
+        return _pooled([self.folder(folder.absolute(), "--source") for folder in folders], "--source")
 
     def folder(self, folder: Path | None, option: str) -> LabelledImages:
-        """Find the images in the class folders of a folder."""
+        """Find the images in the class folders of a folder, or in a list."""
         if folder is None:
-            raise ValueError(f"{option} is missing: give a folder that holds one folder of images per class")
-        return self._scan(scan_folder, folder, option)
+            raise ValueError(f"{option} is missing: {WANTED}")
+        if option != "--target":
+            return self._scan(folder, option)
+        # One list may hold both kinds of target images, if it is given as both.
+        shared = folder.resolve() in [place.resolve() for place in self.config.pools()]
+        try:
+            return self._scan(folder, option, partly=shared)
+        except MissingLabels as error:
+            rows = "" if shared else f", or learn from them without labels: add --unlabelled {printable(folder)}"
+            raise ValueError(f"{error}{rows}") from None
 
     def unlabelled(self) -> LabelledImages:
-        """Find the images without labels in all folders of the pool, whatever these folders are called."""
+        """Find the images without labels in all folders and lists of the pool, whatever these folders are called."""
         folders, option = self.config.pools(), "--unlabelled"
         if len(folders) == 1:
-            return self._scan(scan_unlabelled, folders[0], option)
+            return self._scan(folders[0], option, labelled=False, partly=True)
         _refuse_twice(folders, option)
-        places = [folder.resolve() for folder in folders]
+        places = [folder.resolve() for folder in folders if folder.is_dir()]
         if inner := [place for place in places if set(places) & set(place.parents)]:
             raise ValueError(f"{option} {inner[0]} lies in another folder that was given: leave it out")
-        return pool([self._scan(scan_unlabelled, folder.absolute(), option) for folder in folders])
+        found = [self._scan(folder.absolute(), option, labelled=False, partly=True) for folder in folders]
+        return _pooled(found, option)
 
-    def _scan(self, scan: Callable[..., FolderScan], folder: Path, option: str) -> LabelledImages:
+    def _scan(self, place: Path, option: str, *, labelled: bool = True, partly: bool = False) -> LabelledImages:
         told = None if self._progress is None else partial(self._progress, f"checking {option[2:]} images")
-        found = scan(folder, check=self.decode, on_progress=told, workers=self._threads)
+        found = scan_images(
+            place, labelled=labelled, partly=partly, check=self.decode, on_progress=told, workers=self._threads
+        )
         self.left_out.extend(found.left_out)
         return found.images
 
@@ -76,3 +89,13 @@ def _refuse_twice(folders: Sequence[Path], option: str) -> None:
     places = [folder.resolve() for folder in folders]
     if twice := [place for number, place in enumerate(places) if place in places[:number]]:
         raise ValueError(f"{option} {twice[0]} was given twice")
+
+
+def _pooled(lists: Sequence[LabelledImages], option: str) -> LabelledImages:
+    """Pool the images of several folders and lists, each of which must be in one of them only."""
+    seen: dict[Path, LabelledImages] = {}
+    for images in lists:
+        for file in images.files:
+            if (first := seen.setdefault(file, images)) is not images:
+                raise ValueError(f"{option}: {printable(file)} is both in {first.origin} and in {images.origin}")
+    return pool(lists)

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from .._outputs import is_stream
-from ..data.folders import LeftOut, scan_folder
+from ..data.folders import LeftOut
+from ..data.image_places import scan_images
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words
@@ -197,11 +198,11 @@ def images_for(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[LabelledImages, list[LeftOut], list[str]]:
-    """Find images in class folders to test a run or a head on.
+    """Find images in class folders, or in a list, to test a run or a head on.
 
     Args:
         run: The run, or the head.
-        folder: Class folders.
+        folder: Class folders, or a list.
         leave_out: Skip classes that the run does not know, instead of refusing.
         workers: Threads that read images.
         progress: Receives the number of images checked.
@@ -210,7 +211,7 @@ def images_for(
         The images with the run's class numbers, what was left out, and notes.
     """
     report = None if progress is None else lambda done, of: progress("checking images", done, of)
-    scan = scan_folder(folder, on_progress=report, workers=workers or None)
+    scan = scan_images(folder, on_progress=report, workers=workers or None)
     notes = []
     if unknown := [name for name in scan.images.classes if name not in run.classes]:
         named = enumerate_words(map(repr, unknown))

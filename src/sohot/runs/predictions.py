@@ -19,6 +19,8 @@ from ..data.folders import LeftOut
 from ..data.image_batches import read_ahead
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
+from ..data.manifest import read_manifest
+from ..data.manifest_rows import is_manifest
 from ..data.names import natural_key, printable
 from ..data.views import to_views
 from .loaded_run import LoadedModel
@@ -53,14 +55,14 @@ class Prediction:
 
 
 def find_images(paths: Sequence[Path]) -> list[Path]:
-    """List the images among files and folders, with everything inside the folders.
+    """List the images among files and folders, with everything inside the folders, and what lists of images name.
 
     A file is accepted whatever its name. Links to folders are not followed, which avoids endless loops; hidden files
     are skipped. A path given twice is listed once.
 
     Raises:
         FileNotFoundError: There is no such file or folder.
-        ValueError: A folder holds no images.
+        ValueError: A folder holds no images, or a list is wrong.
     """
     images: dict[Path, None] = {}
     for path in paths:
@@ -69,6 +71,8 @@ def find_images(paths: Sequence[Path]) -> list[Path]:
             if not inside:
                 raise ValueError(f"{printable(path)} holds no images")
             images.update(dict.fromkeys(inside))
+        elif is_manifest(path) and path.exists():
+            images.update(dict.fromkeys(read_manifest(path).files))
         elif path.exists():
             images[path] = None
         else:

@@ -1,4 +1,4 @@
-"""The images of a run: found in their folders, restricted to the same classes, and split into training and test."""
+"""The images of a run: found in folders and lists, restricted to the same classes, and split into training and test."""
 
 import hashlib
 import json
@@ -9,6 +9,7 @@ from typing import Any
 
 from ..data.contents import new_rows
 from ..data.folders import ClassMismatchError, LeftOut, common_classes
+from ..data.image_places import folder_of
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words
 from ..data.pools import SUPERVISED
@@ -156,7 +157,8 @@ def _find_listed(search: ImageSearch, file: Path, method: Method, notes: list[st
     config = search.config
     if isinstance(config.source, tuple):
         raise ValueError("--split takes its source images from one folder: give --source once")
-    sides = read_sides(file, config.source, config.target)
+    source_folder, target_folder = (None if one is None else folder_of(one) for one in (config.source, config.target))
+    sides = read_sides(file, source_folder, target_folder)
     wanted = {SOURCE: method.uses_source, TARGET: method.uses_target, TEST: True, POOL: config.unlabelled is None}
     found = {side: search.side(images, side) for side, images in sides.items() if wanted[side]}
     if missing := [side for side, needed in wanted.items() if needed and side not in (*found, TEST, POOL)]:

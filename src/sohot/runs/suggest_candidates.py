@@ -1,4 +1,4 @@
-"""Images that may be suggested for labelling: those of a folder, or of a run's pool, that have no label yet."""
+"""Images that may be suggested for labelling: those of a folder, a list or a run's pool that have no label yet."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,22 +32,22 @@ class Found:
 def find_candidates(
     run: Path, folder: Path | None = None, workers: int | None = None, progress: Progress | None = None
 ) -> Found:
-    """Find the images that may be suggested: those below a folder, or the run's pool, that have no label yet.
+    """Find the images that may be suggested: those of a folder or a list, or of the run's pool, that have no label yet.
 
     Args:
         run: The run's folder, or the head's.
-        folder: Any folder of images; None for the run's pool.
+        folder: Any folder of images, or a list; None for the run's pool.
         workers: Threads that read images.
         progress: Receives the number of images checked.
 
     Raises:
-        FileNotFoundError: There is no such folder.
+        FileNotFoundError: There is no such folder or list.
         ValueError: The run has no pool, no image can be read, or every image is labelled already.
     """
     if folder is None:
         found = _pool_of(run, workers, progress)
     else:
-        domain, left_out = find_unlabelled(folder, workers, progress)
+        domain, left_out = find_unlabelled(folder, workers, progress, partly=True)
         found = Found(next(iter(domain.values())), left_out)
     return _without_copies(_without_labelled(found, run))
 

@@ -1,10 +1,14 @@
-"""Any folder of domains of classes, `ROOT/domain/class/*`: Office-31, Office-Home, PACS, DomainNet, your own."""
+"""Domains of classes, in folders `ROOT/domain/class/*` or in a list: Office-31, Office-Home, PACS, your own."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import permutations
 from pathlib import Path
 
-from ..folders import scan_folder
+from ..folders import FolderScan, scan_folder
+from ..manifest import read_manifest
+from ..manifest_rows import DOMAIN, LABEL, PATH, is_manifest
 from ..names import natural_key, printable
 from .class_table import ClassTable, apply_table, plain_name
 from .dataset import DataSet, locate, nothing_found
@@ -35,14 +39,17 @@ KNOWN = {
 
 
 def open_domains(root: Path, classes: ClassTable | None = None, *, name: str = "domains") -> DataSet:
-    """Read every folder below `root` as a domain that holds one folder per class.
+    """Read every folder below `root` as a domain that holds one folder per class; or a list of "domains".
 
     Args:
-        root: The folder of domains.
+        root: The folder of domains, or a list of images with the columns `path`, `label` and `domain`.
         classes: Renames classes and keeps only those it names; None to keep all under their own names.
         name: "domains", or a data set of this form whose official counts are known.
     """
     known = KNOWN[name]
+    if is_manifest(root) and not known.official:
+        folder, listed = _listed(root)
+        return _made(name, folder, listed, known, _shifts(listed), classes)
     if not root.is_dir():
         raise FileNotFoundError(f"the folder {printable(root)} does not exist")
     folders = next((inside for outer in (".", *known.inside) if (inside := _domains(root / outer, known))), {})
@@ -50,23 +57,46 @@ def open_domains(root: Path, classes: ClassTable | None = None, *, name: str = "
         wanted = ", ".join(known.official) if known.official else "folders of domains, each with one folder per class"
         raise nothing_found(name, root, wanted)
     short = {full: letter for letter, full in known.letters.items()}
-    spelled = [short.get(domain, domain) for domain in folders]
-    shifts = tuple(f"{source}-{target}" for source in spelled for target in spelled if source != target)
-    return _scan(name, root, folders, known, shifts, classes)
+    shifts = _shifts([short.get(domain, domain) for domain in folders])
+    return _made(name, root, _scanned(folders), known, shifts, classes)
 
 
-def _scan(
+def _shifts(domains: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{source}-{target}" for source, target in permutations(domains, 2))
+
+
+def _scanned(folders: Mapping[str, Path]) -> dict[str, FolderScan]:
+    """Read the class folders of each domain."""
+    return {domain: scan_folder(folder, check=False) for domain, folder in folders.items()}
+
+
+def _listed(file: Path) -> tuple[Path, dict[str, FolderScan]]:
+    """Read the domains of a list, each by names below its own folder, and the folder that holds all images."""
+    manifest = read_manifest(file, (PATH, LABEL, DOMAIN))
+    manifest.require(LABEL)
+    manifest.require(DOMAIN)
+    rows: dict[str, list[int]] = {}
+    for place, row in enumerate(manifest.rows):
+        rows.setdefault(row.domain or "", []).append(place)
+    scans = {}
+    for domain in sorted(rows, key=natural_key):
+        images = manifest.images_of(rows[domain])
+        folder = os.path.commonpath([file.parent for file in images.files])
+        scans[domain] = FolderScan(replace(images, root=Path(folder)), [])
+    return manifest.root, scans
+
+
+def _made(
     name: str,
     root: Path,
-    folders: Mapping[str, Path],
+    scans: Mapping[str, FolderScan],
     known: Known,
     shifts: tuple[str, ...],
     classes: ClassTable | None,
 ) -> DataSet:
-    """Read the class folders of each domain."""
-    scans = {domain: scan_folder(folder, check=False) for domain, folder in folders.items()}
+    """Make a data set of the images of its domains."""
     domains, lacking = apply_table({domain: scan.images for domain, scan in scans.items()}, classes)
-    missing = [f"the domain {domain} is missing" for domain in known.official if domain not in folders]
+    missing = [f"the domain {domain} is missing" for domain in known.official if domain not in scans]
     left_out = tuple(path for scan in scans.values() for path in scan.left_out)
     return DataSet(name, root, domains, known.letters, shifts, known.official, left_out, (*missing, *lacking))
 
@@ -98,4 +128,4 @@ def open_office31(root: Path, classes: ClassTable | None = None) -> DataSet:
     folders = {domain: folder for domain in candidates if (folder := locate(root, candidates[domain], "*")) is not None}
     if not folders:
         raise nothing_found("office31", root, "amazon/, dslr/ and webcam/, each with one folder per class")
-    return _scan("office31", root, folders, OFFICE31, SHIFTS, classes)
+    return _made("office31", root, _scanned(folders), OFFICE31, SHIFTS, classes)

@@ -98,6 +98,20 @@ def test_a_list_with_domains_is_a_data_set(sohot: Sohot, domains: Domains, tmp_p
     assert (ended.code, "18 of 33 rows have no domain, the first in line 2" in ended.last) == (2, True)
 
 
+def test_a_grid_takes_a_list_of_domains(sohot: Sohot, domains: Domains, tmp_path: Path) -> None:
+    file, grid = write_list(tmp_path / "all.csv", domains.source, domains.target, domain=True), tmp_path / "mine.toml"
+    grid.write_text(
+        'title = "mine"\ndataset = "domains"\nprotocol = "k-shot"\nbackbone = "small-cnn"\nsplits = 1\n'
+        'shifts = ["source-target"]\nmethods = ["s+t"]\n[settings]\ntarget_shots = 2\nsource_shots = 3\nsteps = 1\n'
+    )
+    options = ("--data", file, "--out", tmp_path / "out", "--dry-run", "--json")
+    assert len(sohot("experiment", grid, *options).json["cells"]) == 1
+    ended = sohot("experiment", "office-alexnet", *options)
+    assert (ended.code, "--data must be a folder, but" in ended.last) == (2, True)
+    ended = sohot("data", "check", "office31", file)
+    assert (ended.code, "all.csv is a file, but the data set is a folder" in ended.last) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

@@ -240,6 +240,10 @@ FIRST = "path,label\nmug/1.png,mug\n"
         ("path,label,label\n", "line 1: there are two columns 'label'$"),
         (f"{FIRST}gone.png,mug\n", r"line 3: 'gone\.png' cannot be found: there is no such file$"),
         (f"{FIRST}gone.png,a\nmug/2.png,b\n1.png,c\n", r"line 3: 'gone\.png' .* \(1 other row is wrong like this\)$"),
+        (
+            f"{FIRST}mug\\2.png,mug\n",
+            r"line 3: 'mug\\\\2\.png' cannot be found: there is no such file; write / between",
+        ),
         (f"{FIRST}mug,mug\n", "line 3: 'mug' is a folder: name each image in it$"),
         (f"{FIRST},mug\n", "line 3: the path is empty$"),
         (f"{FIRST}mug/2.png,\n", r"list\.csv: 1 of 2 rows have no label, the first in line 3; fill them in, or remove"),
@@ -279,6 +283,7 @@ def test_what_is_wrong_with_csv_is_said_with_its_line(root: Path, content: str, 
         ('{"path": "a\\u0000", "label": "b"}', "line 3: a null character is in it$"),
         ('{"path": "a", "label": "b\\u0000"}', "line 3: a null character is in it$"),
         ('{"path": "\\ud800.png", "label": "b"}', "line 3: .* is no name that this system can store$"),
+        ('{"path": "\\ud800/1.png", "label": "b"}', "line 3: .* is no name that this system can store$"),
         ('{"path": null, "label": "b"}', "line 3: the path is empty$"),
     ],
 )
@@ -287,6 +292,12 @@ def test_what_is_wrong_with_json_lines_is_said_with_its_line(root: Path, line: s
     file.write_text(f"{file.read_text()}\n{line}\n")
     with pytest.raises(ValueError, match=sentence):
         scan_images(file)
+
+
+def test_other_files_are_no_lists(root: Path) -> None:
+    for labelled in (True, False):
+        with pytest.raises(NotADirectoryError, match=r"1\.png is not a folder or a list of images \(\.csv, \.jsonl, "):
+            scan_images(root / "mug" / "1.png", labelled=labelled)
 
 
 def test_pipes_and_missing_lists_are_refused(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""Images on disk and in memory: folders, choice of labelled images, batches."""
+"""Images on disk and in memory: folders, lists, choice of labelled images, batches."""
 
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .image_batches import ImageInputs as ImageInputs
     from .image_batches import iter_batches as iter_batches
     from .image_batches import load_batch as load_batch
+    from .image_places import scan_images as scan_images
     from .input_spec import InputSpec as InputSpec
     from .labelled import LabelledImages as LabelledImages
     from .shots import short_classes as short_classes

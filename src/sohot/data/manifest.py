@@ -117,7 +117,7 @@ def scan_manifest(
     on_progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
 ) -> FolderScan:
-    """Find the images of a list as `scan_folder` finds those of a folder, whose other arguments it takes.
+    """Find the images of a list as `scan_folder` finds those of a folder.
 
     Args:
         file: The list.
@@ -185,7 +185,7 @@ def _files_in(folder: str) -> frozenset[str]:
     try:
         with os.scandir(folder or os.curdir) as entries:
             return frozenset(entry.name for entry in entries if entry.is_file())
-    except OSError:  # it may be closed, and the file in it open
+    except (OSError, UnicodeEncodeError):  # it may be closed, and the file in it open; others are explained later
         return frozenset()
 
 
@@ -196,7 +196,8 @@ def _why_no_file(path: str) -> str | None:
     except UnicodeEncodeError:
         return "is no name that this system can store"
     except OSError as error:
-        return f"cannot be found: {system_reason(error)}"
+        hint = "; write / between folders" if "\\" in path and os.sep == "/" else ""
+        return f"cannot be found: {system_reason(error)}{hint}"
     if stat.S_ISDIR(mode):
         return "is a folder: name each image in it"
     return None if stat.S_ISREG(mode) else "is a pipe or a device, not a file"

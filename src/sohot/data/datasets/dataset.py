@@ -72,6 +72,19 @@ class DataSet:
         return common_classes(self.domains[source], self.domains[target], leave_out)
 
 
+def require_folder(root: Path) -> None:
+    """Require that the folder of a data set exists.
+
+    Raises:
+        FileNotFoundError: There is no such folder.
+        NotADirectoryError: It is a file.
+    """
+    if not root.exists():
+        raise FileNotFoundError(f"the folder {printable(root)} does not exist")
+    if not root.is_dir():
+        raise NotADirectoryError(f"{printable(root)} is a file, but the data set is a folder")
+
+
 def locate(root: Path, names: Sequence[str], sign: str) -> Path | None:
     """Find the first of some folders below `root` in which the pattern `sign` matches something.
 
@@ -83,8 +96,7 @@ def locate(root: Path, names: Sequence[str], sign: str) -> Path | None:
     Raises:
         FileNotFoundError: There is no folder `root`.
     """
-    if not root.is_dir():
-        raise FileNotFoundError(f"the folder {printable(root)} does not exist")
+    require_folder(root)
     for name in names:
         folder = root / name
         if folder.is_dir() and next(folder.glob(sign), None) is not None:

@@ -11,7 +11,7 @@ from ..digit_formats import read_idx, read_usps
 from ..labelled import LabelledImages
 from ..names import printable
 from .class_table import ClassTable, apply_table
-from .dataset import DataSet, nothing_found
+from .dataset import DataSet, nothing_found, require_folder
 
 NAME = "digits"
 PARTS = ("all", "train", "test")
@@ -30,8 +30,7 @@ def open_digits(root: Path, classes: ClassTable | None = None, *, part: str = "a
         part: "train" or "test" for the official half, "all" for both.
     """
     check_choice(part, PARTS, "part")
-    if not root.is_dir():
-        raise FileNotFoundError(f"the folder {printable(root)} does not exist")
+    require_folder(root)
     halves = tuple(OFFICIAL["mnist"]) if part == "all" else (part,)
     images_of = {"mnist": _mnist(root, halves), "usps": _usps(root, halves)}
     domains = {name: images for name, images in images_of.items() if len(images)}

@@ -11,7 +11,7 @@ from ..manifest import read_manifest
 from ..manifest_rows import DOMAIN, LABEL, PATH, is_manifest
 from ..names import natural_key, printable
 from .class_table import ClassTable, apply_table, plain_name
-from .dataset import DataSet, locate, nothing_found
+from .dataset import DataSet, locate, nothing_found, require_folder
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,7 @@ def open_domains(root: Path, classes: ClassTable | None = None, *, name: str = "
     if is_manifest(root) and not known.official:
         folder, listed = _listed(root)
         return _made(name, folder, listed, known, _shifts(listed), classes)
-    if not root.is_dir():
-        raise FileNotFoundError(f"the folder {printable(root)} does not exist")
+    require_folder(root)
     folders = next((inside for outer in (".", *known.inside) if (inside := _domains(root / outer, known))), {})
     if not folders:
         wanted = ", ".join(known.official) if known.official else "folders of domains, each with one folder per class"

@@ -82,7 +82,11 @@ class Manifest:
             partly: Leave out rows that have a label, unless all have one.
         """
         places = (partly and self.unlabelled) or range(len(self.rows))
-        files = sorted((self.files[place] for place in places), key=_walk_key)
+        outer = cache(_folders_key)
+        files = sorted(
+            (self.files[place] for place in places),
+            key=lambda file: [*outer(file.parent), (False, natural_key(file.name))],  # images come before folders
+        )
         images = LabelledImages(tuple(files), (0,) * len(files), ("",), self.root, folders=(self.file,))
         return images.without_labels()
 
@@ -133,9 +137,8 @@ def scan_manifest(
     return keep_readable(found, on_progress=on_progress, workers=workers) if check else found
 
 
-def _walk_key(file: Path) -> list[tuple[bool, tuple[list[str | int], str]]]:
-    *folders, name = file.parts
-    return [*((True, natural_key(folder)) for folder in folders), (False, natural_key(name))]
+def _folders_key(folder: Path) -> list[tuple[bool, tuple[list[str | int], str]]]:
+    return [(True, natural_key(part)) for part in folder.parts]
 
 
 def _base(file: Path, rows: Sequence[Row]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .._new_folder import require_new
 from ..data.manifest_rows import LIST
 from .options import Device, HeadWeights, Json, Quiet, ReadThreads, Threads, Trust
 from .output import bar, percent, print_json, print_text, require_one_output, say, say_left_out
@@ -63,7 +64,7 @@ def suggest(
     from .._device import use_threads
     from .._outputs import STDOUT, write_output
     from ..runs.predictions import require_writable
-    from ..runs.suggest import copy_images, require_new, suggest_images, suggestions_csv
+    from ..runs.suggest import copy_images, suggest_images, suggestions_csv
     from ..runs.suggest_candidates import find_candidates
     from .finished_runs import open_for_use
 
@@ -71,7 +72,7 @@ def suggest(
     if out is not None:
         require_writable(out)
     if copy_to is not None:
-        require_new(copy_to)
+        require_new(copy_to, "--copy-to")
     use_threads(threads)
     model = open_for_use(run, device, trust, weights)
     with bar(quiet) as progress:

@@ -1,6 +1,5 @@
 """Which images to label next: shown to the model of a run, chosen, listed, and copied to be sorted into classes."""
 
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._files import harmless_cell, hidden_beside, remove_leftovers, to_csv
+from .._files import harmless_cell, to_csv
+from .._new_folder import building, require_new
 from ..data.image_batches import iter_batches
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import printable
@@ -149,14 +149,6 @@ def suggestions_csv(suggestions: Sequence[SuggestedImage]) -> str:
     return to_csv(rows)
 
 
-def require_new(folder: Path) -> None:
-    """Check early that images can be copied to a folder: it is missing or empty."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"--copy-to {folder} exists already: give a new or an empty folder")
-    if not folder.parent.is_dir():
-        raise FileNotFoundError(f"--copy-to {folder}: the folder around it does not exist")
-
-
 def copy_images(files: Sequence[Path], folder: Path, classes: Sequence[str]) -> None:
     """Copy images into a new folder, ready to be sorted: one empty folder for each class lies beside them.
 
@@ -167,20 +159,11 @@ def copy_images(files: Sequence[Path], folder: Path, classes: Sequence[str]) -> 
         folder: The folder, missing or empty.
         classes: Names of the classes.
     """
-    require_new(folder)
-    remove_leftovers(folder.parent, folder.name)
-    hidden = hidden_beside(folder)
-    hidden.mkdir()
-    try:
+    require_new(folder, "--copy-to")
+    with building(folder) as hidden:
         width = len(str(len(files)))
         for rank, file in enumerate(files, start=1):
             shutil.copyfile(file, hidden / f"{rank:0{width}}-{file.name}")
         for name in classes:
             if name == Path(name).name and not name.startswith("."):  # a stranger's run may name anything
                 (hidden / name).mkdir(exist_ok=True)
-        if folder.exists():
-            folder.rmdir()
-        os.replace(hidden, folder)
-    except BaseException:
-        shutil.rmtree(hidden, ignore_errors=True)
-        raise

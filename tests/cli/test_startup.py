@@ -82,6 +82,7 @@ def test_help_and_lists_do_not_wait_for_torch(command: str, tmp_path: Path) -> N
         ("fit --target . --target . --out run", "--target takes one value, but was given 2 times"),
         ("info nothing", "there is no such run folder"),
         ("evaluate", "Missing argument 'RUN'"),
+        ("export run", "give --onnx FILE or --package DIR"),
         ("data check nonsense .", "must be one of"),
         ("weights pack lite7 --out w.safetensors", "did you mean 'lite2'?"),
         ("experiment nonsense", "there is no experiment 'nonsense'"),

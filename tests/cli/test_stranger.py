@@ -59,6 +59,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Stranger:
         ("evaluate", "{run}", "{test}"),
         ("predict", "{run}", "{test}"),
         ("export", "{run}", "--onnx", "{out}/model.onnx"),
+        ("export", "{run}", "--package", "{out}/package"),
         ("fit", "--out", "{run}", "--resume"),
         ("fit", "--out", "{run}", "--resume", "--devices", "2"),
         ("fit", "--config", "{run}/config.toml", "--out", "{out}/again"),

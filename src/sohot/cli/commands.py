@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from .._new_folder import require_new
 from ..data.manifest_rows import LIST
 from .data import data_app
 from .experiment import HELP, experiment
@@ -160,25 +161,40 @@ def predict(
 def export(
     run: Run,
     onnx: Annotated[
-        Path, typer.Option("--onnx", help="ONNX file to write; - for standard output.", show_default=False)
-    ],
+        Path | None, typer.Option("--onnx", help="ONNX file to write; - for standard output.", show_default=False)
+    ] = None,
+    package: Annotated[
+        Path | None,
+        typer.Option("--package", help="New folder for a package that runs without sohot.", show_default=False),
+    ] = None,
     json: Json = False,
     trust: Trust = False,
     weights: HeadWeights = None,
 ) -> None:
-    """Write the adapted model to one ONNX file and check it with onnxruntime.
+    """Write the adapted model for other programs, and check it with onnxruntime.
 
-    The file takes batches of any size and holds the class names and the preprocessing.
+    --onnx writes one file, which takes batches of any size and holds the class names and the preprocessing.
 
-    Softmax makes calibrated probabilities of its logits, if the run is calibrated (see `sohot info`).
+    --package writes a folder that needs numpy, Pillow and onnxruntime alone: the model, a script, a model card.
+
+    Softmax makes calibrated probabilities of the model's logits, if the run is calibrated (see `sohot info`).
 
     For example:
 
         sohot export runs/first --onnx model.onnx
-    """
-    from .finished_runs import export_file
 
-    export_file(run, onnx, json=json, trust=trust, weights=weights)
+        sohot export runs/first --package sketches-model
+    """
+    if (onnx is None) == (package is None):
+        raise ValueError("export writes one thing: give --onnx FILE or --package DIR")
+    if package is not None:
+        require_new(package, "--package")
+    from .finished_runs import export_file, export_package
+
+    if onnx is not None:
+        export_file(run, onnx, json=json, trust=trust, weights=weights)
+    elif package is not None:
+        export_package(run, package, json=json, trust=trust, weights=weights)
 
 
 @app.command(cls=OneValueCommand)

@@ -195,6 +195,23 @@ def export_file(folder: Path, file: Path, *, json: bool, trust: bool = False, we
     )
 
 
+def export_package(folder: Path, out: Path, *, json: bool, trust: bool = False, weights: Path | None = None) -> None:
+    """Write a run as a folder that labels images without sohot, and say how to use it."""
+    from ..runs.package import write_package  # what only a package needs
+
+    run = open_for_use(folder, "cpu", trust, weights)
+    with results_only():
+        result = write_package(run, folder, out)
+    if json:
+        print_json({"run": str(folder), **result})
+        return
+    size = sum(file["bytes"] for file in result["files"].values())
+    print_text(
+        f"{out}: {size / 1e6:.1f} MB, {result['classes']} classes; "
+        f"onnxruntime agrees to {result['largest_difference']:.1e}; README.md there tells how to use it"
+    )
+
+
 def report_on(
     folder: Path,
     out: Path | None,

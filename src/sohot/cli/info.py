@@ -7,16 +7,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..runs.auto import choice_in_words
-from ..runs.calibration_file import read_calibration
-from ..runs.description import accuracy_name, describe_run, head_in_words, is_head, values_of
-from ..selection.calibration import Calibration
+from ..runs.description import accuracy_name, head_in_words, values_of
+from ..runs.model_card import calibration_in_words, describe_model
 from .console import Console
 from .output import percent, print_json
 
 
 def show_info(folder: Path, *, json: bool) -> None:
     """Print the description of a run."""
-    described = _describe(folder)
+    described = describe_model(folder)
     if json:
         print_json(described)
         return
@@ -29,15 +28,6 @@ def show_info(folder: Path, *, json: bool) -> None:
     Console().print(table)
     if described["command"]:
         Console().print(f"\n{described['command']}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _describe(folder: Path) -> dict[str, Any]:
-    if not is_head(folder):
-        calibration = read_calibration(folder)
-        return {**describe_run(folder), "calibration": None if calibration is None else calibration.as_json()}
-    from ..runs.stored_head import describe_head  # what only a head needs takes a moment to import
-
-    return describe_head(folder)
 
 
 def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
@@ -64,7 +54,7 @@ def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
                 f"mean of classes {percent(accuracy['macro'])} %",
             )
         )
-    lines.append(("probabilities", _calibrated(described["calibration"])))
+    lines.append(("probabilities", calibration_in_words(described["calibration"])))
     if described.get("head"):
         right = head_in_words(described["head"], protocol)
         lines.append(("frozen features", f"{right} right with a classifier on these alone"))
@@ -74,15 +64,6 @@ def _lines(described: dict[str, Any]) -> list[tuple[str, str]]:
     if described["command"]:
         lines.append(("repeat with", ""))
     return lines
-
-
-def _calibrated(calibration: dict[str, Any] | None) -> str:
-    """Say how probabilities are calibrated; a head knows the temperature alone."""
-    if calibration is None:
-        return "not calibrated"
-    if len(calibration) > 1:
-        return Calibration.from_json(calibration).sentence()
-    return f"calibrated (temperature {calibration['temperature']:.2f})"
 
 
 def _pairs(values: dict[str, Any]) -> str:

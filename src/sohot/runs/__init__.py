@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .loaded_run import images_for as images_for
     from .loaded_run import open_model as open_model
     from .loaded_run import open_run as open_run
+    from .package import write_package as write_package
     from .pipeline import Watcher as Watcher
     from .pipeline import fit_run as fit_run
     from .predictions import Prediction as Prediction

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import asdict
 from datetime import datetime, timezone
-from importlib.metadata import version
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from .loaded_run import LoadedModel, export_run
 from .model_card import model_card
 
 MODEL, ABOUT = "model.onnx", "package.json"
-REQUIREMENTS = ("numpy", "pillow", "onnxruntime")
-"""All that the package needs, besides Python."""
+REQUIREMENTS = {"numpy": "numpy", "pillow": "PIL", "onnxruntime": "onnxruntime"}
+"""All that the package needs besides Python: what is installed, and what is imported."""
 _FORMAT = 1
 
 
@@ -51,7 +51,7 @@ def write_package(run: LoadedModel, path: Path, folder: Path) -> dict[str, Any]:
             "labels.json": to_json(list(run.classes)),
             "preprocessing.json": to_json({**asdict(run.input), "channels": run.input.channels}),
             "predict.py": Path(packaged_predict.__file__).read_bytes(),
-            "requirements.txt": "".join(f"{name}=={version(name)}\n" for name in REQUIREMENTS).encode(),
+            "requirements.txt": _requirements().encode(),
             "README.md": card.encode(),
         }
         for name, content in contents.items():
@@ -69,6 +69,12 @@ def write_package(run: LoadedModel, path: Path, folder: Path) -> dict[str, Any]:
         }
         write_bytes(draft / ABOUT, to_json(about))
     return {"package": str(folder), **about}
+
+
+def _requirements() -> str:
+    """Pin the versions in use here; asked of the modules, because onnxruntime is installed under several names."""
+    versions = {name: str(import_module(module).__version__) for name, module in REQUIREMENTS.items()}
+    return "".join(f"{name}=={version.partition('+')[0]}\n" for name, version in versions.items())
 
 
 def _stamp(file: Path) -> dict[str, Any]:

@@ -76,11 +76,11 @@ class Model:
         listed = json.loads((self.folder / "package.json").read_bytes()).get("files", {})
         self.labels: tuple[str, ...] = tuple(json.loads(self._content("labels.json", listed)))
         self.preprocessing: dict[str, Any] = json.loads(self._content("preprocessing.json", listed))
+        self._threads = threads or _cores()
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or 0
+        options.intra_op_num_threads = self._threads
         content = self._content("model.onnx", listed)
         self._session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        self._readers = threads or min(os.cpu_count() or 1, 8)
 
     def _content(self, name: str, listed: dict[str, Any]) -> bytes:
         content = (self.folder / name).read_bytes()
@@ -101,7 +101,7 @@ class Model:
         return self._answers([Path(file) for file in files], top, batch)
 
     def _answers(self, files: list[Path], top: int, batch: int) -> Iterator[Answer]:
-        with ThreadPoolExecutor(self._readers) as pool:
+        with ThreadPoolExecutor(self._threads) as pool:
             for first in range(0, len(files), batch):
                 chunk = files[first : first + batch]
                 contents = list(pool.map(self._try, chunk))
@@ -154,6 +154,11 @@ class Model:
         pixels = np.asarray(image).reshape(use["size"], use["size"], use["channels"])
         mean, std = (np.asarray(use[name], np.float32).reshape(-1, 1, 1) for name in ("mean", "std"))
         return (pixels.transpose(2, 0, 1).astype(np.float32) / np.float32(255) - mean) / std
+
+
+def _cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _centre(image: Image.Image, size: int, resize: int, resampling: Image.Resampling) -> Image.Image:
@@ -275,7 +280,7 @@ def write_answers(answers: Iterator[Answer], stream: TextIO, form: str, top: int
 @contextmanager
 def _writing(out: Path | None) -> Iterator[TextIO]:
     """Yield standard output, or a stream whose content becomes a file once it is complete."""
-    if out is None:
+    if out is None or out == Path("-"):
         yield sys.stdout
         sys.stdout.flush()
         return
@@ -321,6 +326,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             labelled, skipped = write_answers(answers, stream, options.format, options.top)
             if not labelled:
                 raise ValueError(f"none of the {len(files)} files can be read")
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:  # whoever read the answers has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

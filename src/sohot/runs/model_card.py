@@ -170,8 +170,8 @@ def _limits(facts: Mapping[str, Any]) -> list[str]:
         "  probability is a hint of that, a high one no proof of the contrary.",
         "- It was adapted to images like its target images; on others, the accuracy and the calibration above need not",
         "  hold. Test it on labelled images of your own.",
-        "- The licence of the weights is not recorded: before you pass the model on, check those of the backbone and",
-        "  of the images that trained it. `predict.py` is under Apache-2.0.",
+        "- The licence of the weights is not recorded: before you pass it on, check the licences of its backbone",
+        "  and of the images that trained it. `predict.py` is under Apache-2.0.",
     ]
 
 

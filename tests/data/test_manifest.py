@@ -74,6 +74,17 @@ def test_absolute_paths_name_the_same_images(root: Path, tmp_path: Path) -> None
         assert (listed.files, pairs(listed), listed.root) == (folder.files, pairs(folder), root)
 
 
+def test_a_list_beside_the_images_names_the_same_images(root: Path, tmp_path: Path) -> None:
+    folder = scan_folder(root).images
+    (tmp_path / "lists").mkdir()
+    rows = [(f"../{root.relative_to(tmp_path)}/{name}", label) for name, label in pairs(folder)]
+    listed = scan_images(as_csv(tmp_path / "lists" / "list.csv", rows)).images
+    assert (listed.files, pairs(listed), listed.root) == (folder.files, pairs(folder), root)
+    rows.append((str(folder.files[0]), "mug"))
+    with pytest.raises(ValueError, match="is in line 2 already"):
+        scan_images(as_csv(tmp_path / "lists" / "list.csv", rows))
+
+
 def test_paths_are_below_the_list_wherever_it_is_read_from(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = pairs(scan_folder(root).images)
     as_csv(root / "list.csv", expected)
@@ -248,11 +259,7 @@ FIRST = "path,label\nmug/1.png,mug\n"
         (f"{FIRST},mug\n", "line 3: the path is empty$"),
         (f"{FIRST}mug/2.png,\n", r"list\.csv: 1 of 2 rows have no label, the first in line 3; fill them in, or remove"),
         (f'{FIRST}"pen/9.png",pen\n./mug//1.png,pen\n', r"line 4: '\./mug//1\.png' is in line 2 already$"),
-        (
-            f"{FIRST}../root/mug/2.png,mug\n",
-            r"line 3: '\.\./root/mug/2\.png' leads out of the folder of the list: give",
-        ),
-        (f"{FIRST}mug/../../x.png,mug\n", "line 3: .* leads out of the folder of the list"),
+        (f"{FIRST}mug/../../x.png,mug\n", r"line 3: 'mug/\.\./\.\./x\.png' cannot be found: there is no such file$"),
         (f"{FIRST}mug/2.png\n", "line 3: there are 1 values for 2 columns; a value that holds a comma needs quotes$"),
         (f"{FIRST}a,b.png,mug\n", "line 3: there are 3 values for 2 columns"),
         (f'{FIRST}"mug/2.png,mug\n\n', "line 3: this is not CSV: unexpected end of data$"),

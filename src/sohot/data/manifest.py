@@ -142,24 +142,22 @@ def _folders_key(folder: Path) -> list[tuple[bool, tuple[list[str | int], str]]]
 
 
 def _base(file: Path, rows: Sequence[Row]) -> str:
-    """Return the list's folder; absolute, if a row's path is."""
-    return os.path.abspath(file.parent) if any(os.path.isabs(row.path) for row in rows) else os.fspath(file.parent)
+    """Return the list's folder; absolute, if a row's path is, or leads out of that folder."""
+    leaves = any(os.path.isabs(row.path) or os.path.normpath(row.path).startswith(os.pardir) for row in rows)
+    return os.path.abspath(file.parent) if leaves else os.fspath(file.parent)
 
 
 def _paths(file: Path, rows: Sequence[Row]) -> list[str]:
     """Return the path of each row's file: below the list's folder, or absolute."""
     base, paths = _base(file, rows), []
     for row in rows:
-        path = os.path.normpath(row.path)
         if not row.path:
             raise wrong(file, row.number, "the path is empty")
         if "\0" in row.path or "\0" in (row.label or ""):
             raise wrong(file, row.number, "a null character is in it")
-        if path.split(os.sep, 1)[0] == os.pardir:
-            raise wrong(
-                file, row.number, f"{quoted(row.path)} leads out of the folder of the list: give an absolute path"
-            )
-        paths.append(os.path.join(base, path))
+        path = os.path.normpath(row.path)
+        leaves = path.startswith(os.pardir)
+        paths.append(os.path.normpath(os.path.join(base, path)) if leaves else os.path.join(base, path))
     return paths
 
 

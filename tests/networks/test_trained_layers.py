@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from sohot.networks import TwoStreams, create_backbone
+from sohot.networks import trained_layers as module
 from sohot.networks.trained_layers import TrainedConvolution, _rewrite, trained_layers
 
 
@@ -81,11 +82,10 @@ def test_a_processor_is_left_alone():
 
 
 def test_nothing_is_left_behind(monkeypatch):
-    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(module, "kernels_work", lambda _: True)
     model = fixed(nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4)))
     with trained_layers(model, torch.device("cuda")):
-        joined = find_spec("triton") is not None
-        assert ("forward" in model.__dict__) == joined
+        assert "forward" in model.__dict__
     assert "forward" not in model.__dict__
 
 

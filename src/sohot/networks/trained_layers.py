@@ -7,7 +7,6 @@ forward and backward. Padding before the convolution becomes its own. Results di
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from math import inf
 from typing import Any, NamedTuple, cast
 
@@ -16,6 +15,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own name for it
 from torch import Tensor, fx, nn
 from torch.autograd.function import once_differentiable
 
+from ..functional.fused.probe import kernels_work
 from .fusion import Layer, Rewriting
 
 Bounds = tuple[float, float]
@@ -35,8 +35,7 @@ def trained_layers(model: nn.Module, device: torch.device) -> Iterator[None]:
         model: The model. Batch normalisation that uses the statistics of a batch is left alone.
         device: The device that trains; without an NVIDIA GPU nothing changes.
     """
-    usable = device.type == "cuda" and torch.version.cuda is not None and find_spec("triton") is not None
-    changed = _rewrite(model) if usable else []
+    changed = _rewrite(model) if kernels_work(device) else []
     try:
         yield
     finally:

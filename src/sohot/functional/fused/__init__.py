@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..plain_checks import check_choice
 from .layout import LARGEST_CAPACITY
+from .probe import kernels_work
 
 __all__ = ["is_usable"]
 
@@ -38,8 +39,8 @@ def is_usable(source: Tensor, target: Tensor, num_classes: int) -> bool:
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _suits(device: torch.device) -> bool:
-    """Whether a GPU has matrix units for tf32 and bfloat16."""
-    return torch.version.cuda is not None and _capability(device) >= (8, 0)
+    """Whether a GPU has matrix units for tf32 and bfloat16, and kernels can be compiled for it."""
+    return torch.version.cuda is not None and _capability(device) >= (8, 0) and kernels_work(device)
 
 
 @lru_cache(maxsize=64)

@@ -1,3 +1,4 @@
+import time
 from types import SimpleNamespace
 
 import huggingface_hub
@@ -80,7 +81,7 @@ def test_a_failed_download_says_what_to_do(monkeypatch):
     monkeypatch.setattr(timm_models, "_reaches", lambda _: True)
     monkeypatch.setattr(timm, "create_model", fail)
     with pytest.raises(
-        ConnectionError, match=r"timm:resnet18 .* \(no route to host\): give .*--weights FILE.*--from-scratch"
+        ConnectionError, match=r"timm:resnet18 .* \(no route to host\): put .*, give .*--weights FILE.*--from-scratch"
     ):
         create_backbone("timm:resnet18")
 
@@ -105,10 +106,53 @@ def test_without_a_connection_the_cache_answers_at_once(monkeypatch, cached):
     if cached:
         assert create_backbone("timm:resnet18", size=32).pretrained
     else:
-        sentence = rf"resnet18 could not be downloaded \({constants.ENDPOINT} cannot be reached, .*--weights FILE"
+        sentence = (
+            rf"resnet18 could not be downloaded \({constants.ENDPOINT} cannot be reached, and the cache .*, holds no "
+            r"model.safetensors of timm/resnet18.a1_in1k\): .*--backbone timm:local-dir:FOLDER, .*--weights FILE"
+        )
         with pytest.raises(ConnectionError, match=sentence):
             create_backbone("timm:resnet18", size=32)
     assert before == constants.HF_HUB_OFFLINE
+
+
+def test_a_connection_that_breaks_ends_in_one_sentence(monkeypatch):
+    def fail(*_args, **_kwargs):
+        raise ConnectionError("connection reset by peer")
+
+    monkeypatch.setattr(timm_models, "_reaches", lambda _: True)
+    monkeypatch.setattr(timm, "create_model", fail)
+    with pytest.raises(ConnectionError, match=r"^the pre-trained .*resnet18.* \(connection reset by peer\): [^\n]*$"):
+        create_backbone("timm:resnet18")
+
+
+def test_a_hub_that_never_answers_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(timm_models, "_PATIENCE", 0.1)
+    monkeypatch.setattr(huggingface_hub, "get_session", lambda: SimpleNamespace(head=lambda *_, **__: time.sleep(2)))
+    before = time.monotonic()
+    assert not timm_models._reaches("https://example.org")
+    assert time.monotonic() - before < 1
+
+
+def test_a_user_who_forbids_connections_is_told_so(monkeypatch, tmp_path):
+    def never(*_args, **_kwargs):
+        pytest.fail("the hub was asked")
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(timm_models, "_ask", never)
+    with pytest.raises(ConnectionError, match=r"\(HF_HUB_OFFLINE is set, and the cache .* holds no model.safetensors"):
+        create_backbone("timm:resnet18", size=32)
+    assert constants.HF_HUB_OFFLINE
+
+
+def test_weights_from_elsewhere_do_not_ask_the_hub(monkeypatch):
+    def fail(*_args, **_kwargs):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(timm_models, "_reaches", lambda _: pytest.fail("the hub was asked"))
+    monkeypatch.setattr(timm, "create_model", fail)
+    with pytest.raises(ConnectionError, match=r"legacy_seresnet18 .* \(no route to host\): give a file"):
+        create_backbone("timm:legacy_seresnet18")
 
 
 def test_a_size_the_model_does_not_take_is_named():

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping
 from importlib import import_module
+from threading import Event, Thread
 from typing import Any
 
 import torch
@@ -12,11 +13,12 @@ from .._torchvision import import_torchvision
 from ..data.input_spec import INTERPOLATIONS, InputSpec
 from .any_network import from_network
 from .backbone import Backbone, BackboneOptions
-from .names import PREFIX, is_folder
-from .weights import State, download, fill, read_weights
+from .names import CONFIG, FOLDER, PREFIX, WEIGHTS, is_folder
+from .weights import ADVICE, State, download, fill, read_weights
 
 _PATIENCE = 5.0
 """Seconds to wait for the model hub."""
+_LOCAL_COPY = f"put its {CONFIG} and {WEIGHTS} into a folder and name that with --backbone {FOLDER}FOLDER"
 
 
 def build_timm(options: BackboneOptions) -> Backbone:
@@ -26,7 +28,8 @@ def build_timm(options: BackboneOptions) -> Backbone:
     if options.size is not None and config is not None and config.fixed_input_size:
         settings["img_size"] = options.size
     if options.weights is None and options.pretrained:
-        network = download(lambda: _with_weights(timm, model, settings), options.name)
+        advice = f"{_LOCAL_COPY}, {ADVICE}" if _is_on_hub(config) else ADVICE
+        network = download(lambda: _with_weights(timm, model, settings), options.name, advice)
     else:
         network = timm.create_model(model, pretrained=False, **settings)
     if options.weights is not None:
@@ -83,32 +86,51 @@ def _find_model(name: str) -> tuple[Any, str, Any]:
         raise ValueError(f"backbone {name}: timm has no weights of that name, but {known or 'none'}") from None
 
 
+def _is_on_hub(config: Any) -> bool:
+    """Whether weights come from the model hub; a few come from addresses of their own."""
+    return config is not None and bool(config.hf_hub_id)
+
+
 def _with_weights(timm: Any, model: str, settings: Mapping[str, Any]) -> Any:
     """Build a model with its weights from the model hub or, if that cannot be reached, from the hub's cache."""
     from huggingface_hub import constants
 
-    if _reaches(constants.ENDPOINT):
+    config = timm.get_pretrained_cfg(model, allow_unregistered=True)
+    if not _is_on_hub(config) or (not constants.HF_HUB_OFFLINE and _reaches(constants.ENDPOINT)):
         return timm.create_model(model, pretrained=True, **settings)
     before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True  # or the hub would try for a minute
     try:
         return timm.create_model(model, pretrained=True, **settings)
     except OSError as error:
+        obstacle = "HF_HUB_OFFLINE is set" if before else f"{constants.ENDPOINT} cannot be reached"
         raise ConnectionError(
-            f"{constants.ENDPOINT} cannot be reached, and the cache {constants.HF_HUB_CACHE}, which you may copy from "
-            "a machine that has used them, does not hold them"
+            f"{obstacle}, and the cache {constants.HF_HUB_CACHE}, which you may copy from a machine that has used "
+            f"them, holds no {WEIGHTS} of {config.hf_hub_id}"
         ) from error
     finally:
         constants.HF_HUB_OFFLINE = before
 
 
 def _reaches(address: str) -> bool:
+    """Whether an address answers in time.
+
+    A request limits the wait for each address that a name has, and not that for the name: a thread limits the whole.
+    """
+    answered = Event()
+    asking = Thread(target=_ask, args=(address, answered), daemon=True)
+    asking.start()
+    asking.join(_PATIENCE)
+    return answered.is_set()
+
+
+def _ask(address: str, answered: Event) -> None:
     from huggingface_hub import get_session
 
     try:
         get_session().head(address, timeout=_PATIENCE)
     except Exception:  # its errors differ between versions; all mean that no answer came
-        return False
-    return True
+        return
+    answered.set()
 
 
 def timm_spec(network: nn.Module, size: int | None = None) -> InputSpec:

@@ -16,7 +16,7 @@ from .backbone import BackboneOptions
 State = Mapping[str, Tensor]
 VERSION, BACKBONE = "sohot", "backbone"
 """Metadata of a file of packed weights: the version that packed it, and the name of the backbone."""
-_ADVICE = (
+ADVICE = (
     "give a file with --weights FILE (in an experiment: --set weights=FILE), which `sohot weights pack` makes where "
     "there is a connection, or start untrained with --from-scratch"
 )
@@ -46,7 +46,7 @@ def load_weights(
     return options.weights is not None or options.pretrained
 
 
-def download(fetch: Callable[[], Any], name: str, advice: str = _ADVICE) -> Any:
+def download(fetch: Callable[[], Any], name: str, advice: str = ADVICE) -> Any:
     """Download weights, or say in one sentence what to do without them."""
     try:
         return fetch()

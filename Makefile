@@ -1,9 +1,9 @@
-# make install | demo | toy | test | lint | bench | bench-cache | bench-gpu: each sets up .venv first.
+# make install | demo | toy | test | lint | dist | bench | bench-cache | bench-gpu: each sets up .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo toy test lint bench bench-cache bench-gpu clean
+.PHONY: install demo toy test lint dist bench bench-cache bench-gpu clean
 
 install: $(VENV)/.installed-dev
 
@@ -26,6 +26,15 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The wheel is built from the source archive, so trying it in an environment of its own tries both.
+dist: install
+	rm -rf dist build/fresh
+	$(BIN)/python -m build --no-isolation
+	$(PYTHON) -m venv build/fresh
+	build/fresh/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	build/fresh/bin/sohot --version
+	rm -rf build/fresh
 
 bench: install $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/alignment_cpu.py

@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from . import functional as functional
     from . import losses as losses
     from ._version import __version__ as __version__
+    from .api import Run as Run
+    from .api import fit as fit
+    from .api import load as load
     from .functional import scatter_distance as scatter_distance
     from .functional import scatter_tensor as scatter_tensor
     from .heads import SoHoTClassifier as SoHoTClassifier

@@ -46,7 +46,7 @@ PREDICTIONS = "predictions.csv"
 
 OWN = {
     *(CONFIG, REPORT, DESCRIPTION, SELECTION, SPLIT, PREDICTIONS, POOL_LABELS, OUTPUTS, CALIBRATION),
-    *("cache", "checkpoints", "log.csv", "tensorboard", ".lock"),
+    *("cache", "checkpoints", "inputs", "log.csv", "tensorboard", ".lock"),
 }
 
 

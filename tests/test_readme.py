@@ -1,14 +1,33 @@
-"""What the README shows runs as it stands."""
+"""What the README and the page about Python show runs as it stands."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
+from command_line import write_images
+
+import sohot
 
 README = Path(__file__).parent.parent / "README.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+PAGE = README.parent / "docs" / "python.md"
+BLOCKS = [
+    block
+    for page in (README, PAGE)
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+]
 
 
+@pytest.fixture
+def _two_domains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders of the names in the examples, and a small network in place of the default, which takes a minute."""
+    for seed, name in enumerate(("photos", "sketches", "new_sketches", "other_sketches")):
+        write_images(tmp_path / name, 5, 10 * seed, seed)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sohot, "fit", partial(sohot.fit, backbone="small-cnn", image_size=16, steps=2, loggers="none"))
+
+
+@pytest.mark.usefixtures("_two_domains")
 @pytest.mark.parametrize("code", BLOCKS)
 def test_python_blocks_run(code: str) -> None:
     exec(compile(code, str(README), "exec"), {})

@@ -185,14 +185,16 @@ def _fit(resolved: RunConfig, asked: set[str], progress: bool) -> None:
         torch.set_num_threads(threads)
 
 
+_OWN = frozenset(fit.__annotations__)
+
+
 def other_options() -> list["Field[Any]"]:
     """List the options that `fit` takes besides its own parameters, as they are declared."""
-    own = {*fit.__annotations__, *_OF_COMMANDS}
-    return [declared for declared in in_groups(RunConfig) if declared.name not in own]
+    return [declared for declared in in_groups(RunConfig) if declared.name not in {*_OWN, *_OF_COMMANDS}]
 
 
 def _show_all_options() -> None:
-    """Show every option where Python shows a function: in its signature, and in its help."""
+    """Show every option where Python shows a function: in its signature, its annotations and its help."""
     hints, signature = get_type_hints(RunConfig), inspect.signature(fit)
     own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
     others = [
@@ -200,6 +202,7 @@ def _show_all_options() -> None:
         for one in other_options()
     ]
     fit.__signature__ = signature.replace(parameters=[*own, *others])  # type: ignore[attr-defined]
+    fit.__annotations__ = {**{one.name: one.annotation for one in (*own, *others)}, "return": Run}
     lines = [fill(f"{one.name}: {one.metadata['help']}", 108, subsequent_indent=" " * 12) for one in other_options()]
     fit.__doc__ = "\n        ".join([f"{fit.__doc__}\n    Options:", *lines, ""])
 

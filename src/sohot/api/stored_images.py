@@ -39,7 +39,7 @@ class StoredImages:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._stored: dict[int, Path] = {}
+        self._stored: dict[tuple[int, bool], Path] = {}
         self._new: list[Path] = []
 
     def places(self, given: Images | None, role: str, *, labelled: bool = True) -> Places:
@@ -58,9 +58,10 @@ class StoredImages:
         return self._list(given, role, labelled)
 
     def _list(self, given: Any, role: str, labelled: bool) -> Path:
-        if id(given) not in self._stored:  # what is given twice, as target and as unlabelled, is one list
-            self._stored[id(given)] = self._store(given, role, labelled)
-        return self._stored[id(given)]
+        key = id(given), labelled  # what is given twice, as target and as unlabelled, is one list
+        if key not in self._stored:
+            self._stored[key] = self._store(given, role, labelled)
+        return self._stored[key]
 
     def _store(self, given: Any, role: str, labelled: bool) -> Path:
         folder = self.folder / role.replace("_", "-")

@@ -5,7 +5,7 @@ import os
 import signal
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -122,7 +122,7 @@ def test_all_options_of_the_table_are_parameters() -> None:
     assert {*declared} - {*parameters} == {"quiet", "json"}
     assert {*parameters} - {*declared} == {"config", "trust", "progress"}
     assert all(parameters[name].default == declared[name] for name in {*declared} & {*parameters})
-    assert {*sohot.fit.__annotations__} == {*parameters, "return"}
+    assert {*get_type_hints(sohot.fit)} == {*parameters, "return"}
     assert "\n        lr: Peak learning rate of the layers below the classifier." in (sohot.fit.__doc__ or "")
 
 

@@ -5,14 +5,13 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
+from typing import Any, Protocol, TypeAlias
+
+from PIL import Image
 
 from ..data.manifest_rows import SUFFIXES
 from ..data.names import enumerate_words
 from .pictures import is_array, is_one_picture, path_in
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 
 class Indexed(Protocol):
@@ -22,7 +21,7 @@ class Indexed(Protocol):
         """Return a part."""
 
 
-Images: TypeAlias = Union[str, "os.PathLike[str]", "Image", Indexed]
+Images: TypeAlias = str | os.PathLike[str] | Image.Image | Indexed
 """What is taken for images: `TAKEN` says it in words."""
 
 TAKEN = (

@@ -102,6 +102,7 @@ def test_numbers_become_text() -> None:
     [
         (3, TypeError, r"^source must be a folder, a list \(\.csv, .*an image is a path.*; got int$"),
         ({"a.png": "mug"}, TypeError, "; got dict$"),
+        ({"train": HubRows()}, TypeError, "^source must be one data set: choose a split, such as 'train'$"),
         ([3, 4], TypeError, "; got one that holds int$"),
         ((PATHS, LABELS[:2]), ValueError, "^source has 3 images, but 2 labels$"),
         ((PATHS, [True, False, True]), TypeError, "^each label of source must be text or a whole number, got True$"),

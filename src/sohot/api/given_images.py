@@ -3,7 +3,7 @@
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Protocol, TypeAlias
 
@@ -67,6 +67,8 @@ def labelled_pairs(given: Any, role: str) -> Iterator[tuple[Any, str]]:
         pairs, names = _side_by_side(*given, role), None
     elif isinstance(given, (list, tuple)) or (is_array(given) and len(given.shape) in (1, 3, 4)):
         pairs, names = (_pair(one) for one in given), None
+    elif isinstance(given, Mapping) and given and all(map(is_table, given.values())):
+        raise TypeError(f"{role} must be one data set: choose a split, such as {next(iter(given))!r}")
     else:
         raise TypeError(f"{role} must be {TAKEN}; got {type(given).__name__}")
     for image, label in pairs:

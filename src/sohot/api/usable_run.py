@@ -202,7 +202,7 @@ class Run:
             data, accuracy = facts["data"] or {}, facts["accuracy"]
             counts = {part: data[part] for part in ("source", "target", "test", "pool") if data.get(part)}
             parts = [f"{held.get('images', held.get('rows'))} {part}" for part, held in counts.items()]
-            name = accuracy_name(facts["protocol"])
+            name = accuracy_name(facts["protocol"] if accuracy else None)
             share = accuracy and share_in_words(accuracy["micro"], accuracy["interval95"], accuracy["rows"])
             return {
                 "method": facts["method"],

@@ -9,11 +9,11 @@ import pytest
 from command_line import Domains, make_domains, newest
 
 from sohot.cli import main
-from sohot.cli.fit import resolve
 from sohot.data.protocols.split import fingerprint_of
 from sohot.networks import create_backbone
 from sohot.reporting.pages import write_report
 from sohot.runs import open_run
+from sohot.runs.given_options import resolve
 from sohot.runs.run_outputs import OUTPUTS
 from sohot.runs.trust import UntrustedCode, refuse_code
 from sohot.training.checkpoint import load_checkpoint

@@ -1,7 +1,5 @@
 """The GPU kernels, interpreted on a CPU, against the plain version in float64; and when they are used at all."""
 
-import json
-import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -9,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from interpreted import run_interpreted
 
 from sohot.functional import fused, scatter_alignment
 from sohot.functional.fused.layout import choose_layout
@@ -20,14 +19,7 @@ HALF = ("bfloat16", "float16")
 @pytest.fixture(scope="module")
 def errors() -> Errors:
     """Run all cases once, in a process that interprets kernels."""
-    if find_spec("triton") is None:
-        if os.environ.get("CI"):
-            pytest.fail("triton is missing: its interpreter tests the kernels")
-        pytest.skip("needs triton")
-    script = Path(__file__).with_name("fused_cases.py")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: Errors = json.loads(done.stdout)
+    found: Errors = run_interpreted(Path(__file__).with_name("fused_cases.py"))
     return found
 
 

@@ -1,14 +1,10 @@
 """Layers that train together on a GPU: the same function, the same gradients, and nothing left behind."""
 
-import json
-import os
-import subprocess
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
+from interpreted import run_interpreted
 from torch import nn
 
 from sohot.networks import TwoStreams, create_backbone
@@ -17,14 +13,7 @@ from sohot.networks.trained_layers import TrainedConvolution, _rewrite, trained_
 
 
 def test_outputs_and_gradients_are_those_of_the_parts():
-    if find_spec("triton") is None:
-        if os.environ.get("CI"):
-            pytest.fail("triton is missing: its interpreter tests the kernels")
-        pytest.skip("needs triton")
-    script = Path(__file__).with_name("trained_layers_cases.py")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    errors = json.loads(done.stdout)
+    errors = run_interpreted(Path(__file__).with_name("trained_layers_cases.py"))
     assert len(errors) == 10
     assert {name: error for name, error in errors.items() if not error < 2e-6} == {}
 

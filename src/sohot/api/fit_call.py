@@ -10,10 +10,10 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from .._files import holding_folder
-from ..cli.fit import resolve
 from ..methods.options import in_groups
 from ..runs.config import RunConfig, known_key
 from ..runs.description import CONFIG, DESCRIPTION, read_config
+from ..runs.given_options import resolve
 from ..training.errors import Interrupted
 from .given_images import Images
 from .pictures import is_path

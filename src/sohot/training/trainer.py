@@ -34,7 +34,7 @@ READ_EVERY = 20
 """Steps between reads of a GPU's numbers: reading after each step would stall the GPU."""
 
 
-class _Stage(NamedTuple):
+class _Kind(NamedTuple):
     """What a step does besides the usual."""
 
     head_alone: bool  # only the classifier trains
@@ -103,24 +103,25 @@ class Trainer:
         if self.pool is not None:
             self.pool.turn_to(step)
         read = self._ahead.batch(step)
-        stage = _Stage(step < self.settings.steps_of_head(), step % REFRESH == 0 and self.pool is not None)
+        alone = self.settings.stage(step).head_alone
+        own = _Kind(alone, refresh=self.pool is not None and step % REFRESH == 0)
         if self._graphs is None:
-            numbers = self._update(stage, self._batch(read, None))
+            numbers = self._update(own, self._batch(read, None))
         else:
-            kind = stage, self.pool is None or self.pool.collapse, *(_shape(one) for _, one in read)
+            kind = own, self.pool is None or self.pool.collapse, *(_shape(one) for _, one in read)
             batch = self._batch(read, self._graphs.place(kind))
-            numbers = self._graphs.run(kind, batch, partial(self._update, stage))
+            numbers = self._graphs.run(kind, batch, partial(self._update, own))
         started_over = self.pool is not None and self.pool.start_over_if_collapsed(step, self.model, self.optimizer)
         if started_over and self._graphs is not None:
             self._graphs.forget()
         self._waiting.append(({"step": step + 1, "lr": rate}, *numbers))
 
-    def _update(self, stage: "_Stage", batch: StepBatch) -> StepNumbers:
+    def _update(self, kind: _Kind, batch: StepBatch) -> StepNumbers:
         """Move the weights by one step. What differs from step to step is in tensors, so that a graph can run it."""
         arguments: list[Any] = [*(batch.source or (None, None)), *(batch.target or (None, None))]
         seen: Losses = {}
         if self.pool is not None and batch.weak is not None and batch.strong is not None:
-            pool, seen = self.pool.look(batch.weak, batch.strong, batch.source_rows, refresh=stage.refresh)
+            pool, seen = self.pool.look(batch.weak, batch.strong, batch.source_rows, refresh=kind.refresh)
             arguments.append(pool)
         losses = self._losses(arguments)
         if self.read_every == 1:
@@ -133,7 +134,7 @@ class Trainer:
             )
             if norm is not None:
                 numbers["gradient_norm"] = norm.detach().float()
-        if stage.head_alone:
+        if kind.head_alone:
             drop_gradients_of_tail(self.optimizer)
         self._wrapped_optimizer.step()
         self._wrapped_optimizer.zero_grad()

@@ -116,6 +116,13 @@ def test_cells_with_a_pool_prepare_views_of_what_trains_and_plain_images_of_what
     assert sorted((where.out / "features").rglob("*.safetensors")) == before
 
 
+def test_a_cell_on_frozen_features_finds_the_pool_in_the_shared_folder(where, tmp_path):
+    solved = {"weights": str(write_weights(tmp_path)), "trains": "head", "image_size": 16, "target_shots": 2}
+    for cell in cells_of(where, settings=solved, pool=("transductive", "inductive")).values():
+        prepare([cell], where)
+        assert run_cell.run_cell(cell, where).notes == []
+
+
 def test_a_cell_that_ignores_the_pool_tests_a_supervised_model(where):
     ignoring = {"settings": {**SMALL, "pool_weight": 0}}
     supervised, transductive, inductive = cells_of(where, **ignoring).values()

@@ -111,7 +111,7 @@ def shown_sides(cell: Cell, *, views: bool = False) -> list[tuple[str, str]]:
         sides.append(("target", "target_train"))
     if cell.select == "validation":
         sides.append(("target", "validation"))
-    if cell.frozen and cell.pool != SUPERVISED:
+    if cell.pool != SUPERVISED and not views:  # a classifier on frozen features learns from plain images
         sides.append(("target", POOL))
     return sides
 

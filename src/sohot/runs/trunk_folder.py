@@ -152,10 +152,7 @@ class TrunkFolder:
         found = self.inputs(images)
         if found is None:
             return None
-        if device not in self._near:
-            fits = self._fits(device, sum(len(tensor) for tensor in self._tensors))
-            self._near[device] = torch.cat([tensor.to(device) for tensor in self._tensors]) if fits else None
-        whole = self._near[device]
+        whole = self._copied(device)
         if whole is not None:
             own = whole.index_select(0, self._row_numbers(found).to(device))
         else:
@@ -163,6 +160,22 @@ class TrunkFolder:
             own = own.to(device) if self._fits(device, len(found)) else own
         # Steps gather rows as they use them: with the channels of a pixel side by side.
         return own.contiguous(memory_format=torch.channels_last) if own.dim() == 4 else own
+
+    def near_inputs(self, images: LabelledImages, device: torch.device) -> RowInputs | None:
+        """Return inputs that a GPU reads fastest, without a copy for each list of images; None unless all are there."""
+        found = self.inputs(images)
+        whole = None if found is None or device.type != "cuda" else self._copied(device)
+        if found is None or whole is None:
+            return found
+        rows = self._row_numbers(found)
+        return RowInputs([whole], torch.stack([torch.zeros_like(rows), rows], 1))
+
+    def _copied(self, device: torch.device) -> Tensor | None:
+        """Return all files on a GPU, copied there once; None if they take more than a quarter of its free memory."""
+        if device not in self._near:
+            fits = self._fits(device, sum(len(tensor) for tensor in self._tensors))
+            self._near[device] = torch.cat([tensor.to(device) for tensor in self._tensors]) if fits else None
+        return self._near[device]
 
     def _fits(self, device: torch.device, rows: int) -> bool:
         row = self._tensors[0][0]

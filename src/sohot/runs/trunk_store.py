@@ -181,11 +181,10 @@ class TrunkStore:
     def _shared_views(self, config: RunConfig, folder: TrunkFolder, images: LabelledImages) -> RowInputs:
         device = choose_device(config.device)
         fill_folders([(folder, [images])], folder.folder.parent, device, config.read_threads, self.progress)
-        found = folder.inputs(images)
+        found = folder.near_inputs(images, device)
         if found is None:
             raise OSError(f"images changed while they were read from {images.origin}: start again")
-        near = _near(found, device)
-        return found if near is None else _all_rows(near)
+        return found
 
     def _file_name(self, stem: str, images: LabelledImages) -> str:
         """Name the file of a list of images: each list of a domain has its own, in the order of first use."""
@@ -221,15 +220,6 @@ class TrunkStore:
     def folder(self, model: TwoStreams, domain: str, views: ViewSet | None = None) -> TrunkFolder:
         """Return the folder in which the cells of a grid share the outputs of a domain's trunk, for images or views."""
         return self.parts.folder(model, domain, views)
-
-
-def _near(inputs: RowInputs, device: torch.device) -> Tensor | None:
-    """Copy what every step reads to a GPU once, if it takes at most a quarter of its free memory; None for a CPU."""
-    if device.type != "cuda":
-        return None
-    whole = inputs.batch(torch.arange(len(inputs)))
-    fits = whole.numel() * whole.element_size() <= torch.cuda.mem_get_info()[0] / 4
-    return whole.to(device) if fits else whole
 
 
 def _all_rows(whole: Tensor) -> RowInputs:

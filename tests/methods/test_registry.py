@@ -73,7 +73,7 @@ def test_only_methods_of_the_pool_need_one():
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
 def test_recipes_are_within_the_ranges_of_the_options(recipe):
-    given = {name: getattr(recipe, name) for name in ("threshold", "prior", "teacher", "ramp_up")}
+    given = {name: getattr(recipe, name) for name in ("threshold", "prior", "neighbours", "teacher", "ramp_up")}
     assert FitSettings(pool_loss=recipe.name, **given).pool_recipe() == recipe
     assert recipe.prior in PRIORS
     assert recipe.view in ("weak", "strong")

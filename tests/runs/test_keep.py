@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from command_line import Domains, make_domains, weights
+import torch
+from command_line import Domains, make_domains, newest, weights
 from pretrained import write_weights
+from safetensors.torch import load_file
 
 import sohot.runs.pool_selection as pool_room
 import sohot.runs.selection as room
@@ -253,7 +255,7 @@ def test_with_one_label_per_class_the_pool_counts(config):
 
 
 def test_a_run_with_a_pool_resumes_to_the_same_bits(config):
-    whole = config("whole", unlabelled="rest", keep="layers", steps=12, checkpoint_every=4)
+    whole = config("whole", unlabelled="rest", keep="layers", steps=12, checkpoint_every=4, lr=1e-3)
     fit_run(whole)
     cut = replace(whole, out=whole.out.with_name("cut"))
 
@@ -272,6 +274,16 @@ def test_a_run_with_a_pool_resumes_to_the_same_bits(config):
     assert weights(whole.out) == weights(cut.out)
     for name in ("pool.csv", "predictions.csv"):
         assert (whole.out / name).read_bytes() == (cut.out / name).read_bytes()
+
+
+def test_training_with_a_pool_starts_from_a_classifier_that_learned_from_it(config):
+    start = config("start", unlabelled="rest", trains="head")
+    began = config("began", unlabelled="rest", keep="layers", steps=1, lr=1e-12)
+    for one in (start, began):
+        fit_run(one)
+    heads = [load_file(newest(one.out) / "model.safetensors") for one in (start, began)]
+    for name in ("weight", "bias"):
+        torch.testing.assert_close(*(one[f"heads.both.{name}"] for one in heads), atol=1e-4, rtol=1e-4)
 
 
 def test_a_classifier_on_frozen_features_learns_from_the_pool(config):

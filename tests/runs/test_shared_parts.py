@@ -59,11 +59,12 @@ def test_a_classifier_is_solved_once_for_its_images_and_options(config):
     shown = [Shown(LabelledImages([f"{number}.png"], [0], ["mug"])) for number in range(MOST_STARTS)]
     for _ in range(2):
         for one in shown:
-            parts.start(config, one, Shown(), lambda one=one: solved.append(one) or one)
+            parts.start(config, one, Shown(), None, lambda one=one: solved.append(one) or one)
     assert solved == shown
     changed = RunConfig(**{**vars(config), "head_decay": 0.5})
-    parts.start(changed, shown[0], Shown(), lambda: solved.append("again") or shown[0])
-    assert solved == [*shown, "again"]
+    parts.start(changed, shown[0], Shown(), None, lambda: solved.append("again") or shown[0])
+    parts.start(changed, shown[0], Shown(), shown[1], lambda: solved.append("with a pool") or shown[0])
+    assert solved == [*shown, "again", "with a pool"]
 
 
 def test_without_a_folder_there_are_no_shared_outputs(config):

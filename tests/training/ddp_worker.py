@@ -69,7 +69,7 @@ CASES = {
     "target weight": (two_streams, {"method": "so", "target_weight": 0.7, "optimizer": "adamw"}, RandomRows(11, 8)),
     "pool": (
         lambda: two_streams(streams="separate"),
-        {"method": "so+zeta", "pool_rows": 7, "precision": "64-true"},
+        {"method": "so+zeta", "pool_rows": 7, "precision": "64-true", "neighbours": 2},
         Sometimes(),
     ),
     "pool without a bank": (small, {"method": "m", "pool_rows": 7, "bank": False}, RandomRows(23, 8)),

@@ -88,7 +88,7 @@ def test_recorded_steps_are_the_same_steps(train, standin, same_weights, request
 @pytest.mark.parametrize(
     "options",
     [
-        {"method": "s+t", "ramp_up": 0.5},
+        {"method": "s+t", "ramp_up": 0.5, "neighbours": 2},
         {"method": "so+zeta", "bank": True},
         {"method": "s+t", "pool_loss": "im"},
     ],

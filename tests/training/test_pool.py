@@ -93,7 +93,7 @@ def test_the_kept_model_is_the_running_average(train, pool):
         {"method": "so+zeta"},
         {"method": "m", "bank": False, "precision": "bf16-mixed"},
         {"method": "s+t", "pool_loss": "im", "prior": "uniform"},
-        {"method": "ccsa"},
+        {"method": "ccsa", "neighbours": 3},
         {"method": "s"},
         {"method": "t"},
     ],
@@ -124,6 +124,22 @@ def test_a_collapse_is_undone(train, pool, monkeypatch):
         x = pool.weak.tensor
         moved = (result.model(None, x).target_logits - first(None, x).target_logits).abs().mean()
     assert moved < 1.0  # a weight of 50 would have taken it far away
+
+
+def test_neighbours_have_a_say_in_pseudo_labels(train, pool):
+    """With all rows as neighbours all have one label; with none, or with copies of a row, each has its own."""
+
+    def seen(pool, count, **changed):
+        options = {"pool_rows": 12, "steps": 1, "threshold": 0.0, "prior": "none"}
+        return train(Plain(), method="s+t", pool=pool, neighbours=count, **options, **changed).history[0]
+
+    assert seen(pool, 39)["pool_largest"] == 1.0
+    alone = seen(pool, 0)
+    assert alone["pool_largest"] < 1.0
+    rows = pool.weak.tensor
+    twice = PoolInputs(*(TensorInputs(torch.cat([rows, rows])) for _ in range(2)))
+    for name in ("pool_largest", "pool_confidence"):
+        assert seen(twice, 1)[name] == pytest.approx(alone[name], abs=1e-6)
 
 
 def test_bank_rows_stand_for_all_rows():

@@ -111,6 +111,8 @@ class FitOptions(TypedDict, total=False):
     probability."""
     prior: str | None
     """Class shares that pseudo-labels are moved toward: estimated from the images, uniform, or none."""
+    neighbours: int | None
+    """How many of the most similar unlabelled images have a say in a pseudo-label."""
     teacher: float | None
     """Weight of the past in the running average of the weights, the teacher, which labels the images and is kept
     (fixmatch and adamatch keep another one, of 0.99)."""

@@ -14,6 +14,8 @@ from ..runs.config import POOL_OPTIONS
 
 RESULTS_VERSION = 1
 """Part of every key; raise it when a code change alters results, so that old results are not taken for new ones."""
+POOL_RESULTS_VERSION = 2
+"""The same for cells with unlabelled images. 2: training starts from a classifier that learned from these, too."""
 
 SELECTIONS = ("none", "cv", "validation")
 
@@ -75,7 +77,8 @@ class Cell:
 
         It always includes the number of steps, so that results are never confused with those of another default.
         """
-        content = {**self.as_dict(), "results_version": RESULTS_VERSION}
+        version = RESULTS_VERSION if self.pool == SUPERVISED else POOL_RESULTS_VERSION
+        content = {**self.as_dict(), "results_version": version}
         if self.pool == SUPERVISED:  # as before there were pools
             del content["pool"]
         content["settings"] = {

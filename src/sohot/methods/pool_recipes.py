@@ -28,6 +28,7 @@ class PoolRecipe:
             a probability.
         fixed: Whether the threshold is a probability.
         prior: What the shares of the pseudo-labels are moved toward.
+        neighbours: How many of the most similar pool images have a say in a pseudo-label.
         teacher: Weight of the past in the running average of the weights that gives the pseudo-labels: 0 for the
             weights themselves.
         tested: Weight of the past in the running average that is tested; None for the teacher.
@@ -43,6 +44,7 @@ class PoolRecipe:
     threshold: float = 0.9
     fixed: bool = False
     prior: str = "estimated"
+    neighbours: int = 0
     teacher: float = 0.99
     tested: float | None = None
     ramp_up: float = 0.5

@@ -134,6 +134,13 @@ class PoolOptions:
         one_of(*PRIORS),
         shown=values_of("prior"),
     )
+    neighbours: int | None = option(
+        None,
+        POOL,
+        "How many of the most similar unlabelled images have a say in a pseudo-label.",
+        at_least(0),
+        shown=values_of("neighbours"),
+    )
     teacher: float | None = option(
         None,
         POOL,
@@ -161,7 +168,7 @@ class PoolOptions:
         0.8
         """
         recipe = RECIPES[usual if self.pool_loss is None else self.pool_loss]
-        asked = {name: getattr(self, name) for name in ("threshold", "prior", "teacher", "ramp_up")}
+        asked = {name: getattr(self, name) for name in ("threshold", "prior", "neighbours", "teacher", "ramp_up")}
         terms = {name: weight * self.pool_weight for name, weight in recipe.terms.items()}
         return replace(recipe, terms=terms, **{name: value for name, value in asked.items() if value is not None})
 

@@ -55,17 +55,26 @@ class SharedParts:
         key = id(trunk), views  # the folder keeps the trunk, so that nothing else gets its number
         return _kept(self._folders, key, lambda: TrunkFolder(root, trunk, model.inputs[domain], views))
 
-    def start(self, config: RunConfig, source: Shown, target: Shown, solve: Callable[[], FrozenStart]) -> FrozenStart:
-        """Return the classifier on frozen features of labelled images, from which trainings start; see `frozen_start`.
+    def start(
+        self,
+        config: RunConfig,
+        source: Shown,
+        target: Shown,
+        pool: Shown | None,
+        solve: Callable[[], FrozenStart],
+    ) -> FrozenStart:
+        """Return the classifier on frozen features from which trainings start; see `frozen_start`.
 
         Args:
-            config: The network, the share of the target and λ.
+            config: The network, the share of the target, λ and the weight of the pool.
             source: Source images that train.
             target: Target images that train.
+            pool: Unlabelled target images that it learned from; None for none.
             solve: Finds it.
         """
         options = config.target_weight, config.head_decay, config.augment, config.cache
-        key = (*_network(config), *options, source.images, target.images)
+        unlabelled = () if pool is None else (pool.images, config.pool_weight)
+        key = (*_network(config), *options, source.images, target.images, *unlabelled)
         return _kept(self._starts, key, solve, MOST_STARTS)
 
 

@@ -110,8 +110,8 @@ def train_and_test(
 ) -> TrainedModel:
     """Train a model on the images of the domains that its method uses, and test the last step.
 
-    A network with pre-trained weights starts with a classifier fitted to its frozen features; if nothing below the
-    classifier trains, that is the result.
+    A network with pre-trained weights starts with a classifier fitted to its frozen features, those of the pool
+    included; if nothing below the classifier trains, that is the result.
 
     Args:
         config: How to build and train it.
@@ -217,12 +217,13 @@ def _start(
     config: RunConfig, model: TwoStreams, shown: ShownImages, store: TrunkStore, device: torch.device, *, kept: bool
 ) -> FrozenStart:
     """Fit the classifier on frozen features, once for all trainings that start from it and are not kept."""
-    pool = shown.pool if is_solved(model) and shown.pool.images is not None else None
+    learns = is_solved(model) or config.settings().pool_recipe().terms
+    pool = shown.pool if learns and shown.pool.images is not None else None
 
     def solve() -> FrozenStart:
         return frozen_start(config, model, shown.source, shown.target, device, pool=pool, holds_out=kept)
 
-    return solve() if kept or pool is not None else store.parts.start(config, shown.source, shown.target, solve)
+    return solve() if kept else store.parts.start(config, shown.source, shown.target, pool, solve)
 
 
 def _evaluate(test: LabelledImages | None, logits: Tensor | None) -> Evaluation | None:

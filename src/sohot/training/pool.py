@@ -14,6 +14,7 @@ from .aligned_rows import full_precision
 from .bank import Bank
 from .collapse import Collapse, PoolHealth
 from .inputs import Domain, Shown
+from .neighbours import nearest_rows
 from .objective import Losses
 from .pool_rows import BankRows, PoolBatch, PoolBatches, PoolDomain, PoolInputs
 from .ranks import Ranks
@@ -21,7 +22,7 @@ from .streams import as_streams
 from .teacher import Teacher
 
 REFRESH = 10
-"""Steps between estimates of the class shares and looks for a collapse: both read all answers."""
+"""Steps between estimates of the class shares, searches for neighbours and looks for a collapse: all read the banks."""
 
 _FILL = 64  # rows that pass at once when the banks are filled
 
@@ -48,6 +49,7 @@ class PoolLearner(nn.Module):
 
     prior: Tensor
     ramp: Tensor
+    neighbours: Tensor | None
 
     def __init__(
         self,
@@ -72,6 +74,7 @@ class PoolLearner(nn.Module):
         self.num_classes = as_streams(model).num_classes
         self.register_buffer("prior", torch.full((self.num_classes,), 1 / self.num_classes))
         self.register_buffer("ramp", torch.zeros(()), persistent=False)
+        self.register_buffer("neighbours", None)
         self.pool_bank: Bank | None = None
         self.source_bank: Bank | None = None
         self.health: PoolHealth | None = None
@@ -119,7 +122,7 @@ class PoolLearner(nn.Module):
             weak: This rank's rows in the weak view, and the numbers of all rows of the batch.
             strong: The same rows in the strong view.
             source_rows: Numbers of the batch's source rows; None if it has none.
-            refresh: Whether to estimate the class shares anew.
+            refresh: Whether to estimate the class shares and to look for neighbours anew.
         """
         if self.collapse is not None or self.pool_bank is None:
             return None, {}
@@ -200,8 +203,11 @@ class PoolLearner(nn.Module):
                 bank.turn_to(step)
 
     def _refresh(self) -> None:
-        """Estimate the class shares of the pool from the teacher's answers."""
+        """Find the neighbours of each row, and estimate the class shares of the pool from the teacher's answers."""
         assert self.pool_bank is not None
+        if self.recipe.neighbours:
+            found = nearest_rows(self.pool_bank.features, self.recipe.neighbours)
+            self.neighbours = found if self.neighbours is None else self.neighbours.copy_(found)
         answers = self.pool_bank.probabilities
         if self.recipe.prior == "uniform":
             self.prior.fill_(1 / self.num_classes)
@@ -209,9 +215,11 @@ class PoolLearner(nn.Module):
             self.prior.copy_(estimated_prior(answers))
 
     def _pseudo_labels(self) -> PseudoLabels:
-        """Label the whole pool by the teacher's last answers, moved toward the estimated shares."""
+        """Label the whole pool by the teacher's last answers, averaged over neighbours, moved toward the shares."""
         assert self.pool_bank is not None
         answers = self.pool_bank.probabilities
+        if self.neighbours is not None:
+            answers = answers[self.neighbours].mean(1)
         if self.recipe.prior != "none":
             answers = align_shares(answers, answers.mean(0), self.prior.to(answers.dtype))
         confidence, labels = answers.max(1)
@@ -237,6 +245,8 @@ class PoolLearner(nn.Module):
     def restore(self, tensors: Mapping[str, Mapping[str, Tensor]], plain: Mapping[str, Any]) -> None:
         """Take the state of a checkpoint."""
         stored, device = tensors["pool"], self._fabric.device
+        if (neighbours := stored.get("neighbours")) is not None:
+            self.neighbours = torch.empty_like(neighbours)
         for name in ("pool_bank", "source_bank"):
             if (features := stored.get(f"{name}.features")) is not None:
                 size = len(features), features.shape[1], self.num_classes

@@ -270,21 +270,6 @@ def test_the_configuration_of_a_run_that_never_began_is_not_kept(sohot, domains,
     assert "shots = 2" in (run / "config.toml").read_text()
 
 
-def test_help_has_groups_and_an_example(sohot):
-    text = sohot("fit", "--help").out
-    for words in (
-        "For example",
-        "sohot fit --source",
-        "Data",
-        "Network",
-        "Method",
-        "Training",
-        "Machine",
-        "--source-shots",
-    ):
-        assert words in text
-
-
 def test_the_last_step_is_what_is_stored(sohot, domains, tmp_path):
     fit(sohot, domains, tmp_path / "run")
     assert newest(tmp_path / "run").name == "step-00000004"

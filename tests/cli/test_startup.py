@@ -50,7 +50,7 @@ def call(*arguments: str, cwd: Path) -> tuple[int, str, set[str]]:
         "",
         "fit --help",
         "features --help",
-        "fit-features --help",
+        "fit-features --help-all",
         "evaluate --help",
         "suggest --help",
         "data check --help",

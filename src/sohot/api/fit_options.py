@@ -59,14 +59,16 @@ class FitOptions(TypedDict, total=False):
     cosine: float | None
     """Classify by direction alone: features are divided by their length, logits by this temperature."""
     method: str
-    """s: source only; t: target only; s+t: both, no alignment; m: both, whole domains aligned; so: both, class
-    scatters aligned; to: both, scatters of order 3; fo: both, scatters of order 4; sums of orders (so+to); +zeta
-    learns a weight for each class. Other methods: means: both, class means aligned; variance: both, class spread
-    penalised; ccsa: both, pairs pulled and pushed; dsne: both, nearest and farthest; dage: both, graph embedding;
-    supcon: both, supervised contrastive; l2-sp: both, near initial weights; lp-ft: both, classifier first. With
-    unlabelled images, s+t and the --pool-loss of that name: im, entropy, mme, mcc, fixmatch, adamatch. paper: so with
-    the paper's published settings (its sigmas suit raw features of norm about 40, such as fc7 of AlexNet). auto: the
-    best of a short list, chosen by cross-validation on the labelled target images."""
+    """What is aligned while both domains train: nothing (s+t), class means (means), whole domains (m) or class
+    scatters (so); auto lets held-out target labels choose. All methods: s: source only; t: target only; s+t: both, no
+    alignment; m: both, whole domains aligned; so: both, class scatters aligned; to: both, scatters of order 3; fo:
+    both, scatters of order 4; sums of orders (so+to); +zeta learns a weight for each class. Other methods: means:
+    both, class means aligned; variance: both, class spread penalised; ccsa: both, pairs pulled and pushed; dsne: both,
+    nearest and farthest; dage: both, graph embedding; supcon: both, supervised contrastive; l2-sp: both, near initial
+    weights; lp-ft: both, classifier first. With unlabelled images, s+t and the --pool-loss of that name: im, entropy,
+    mme, mcc, fixmatch, adamatch. paper: so with the paper's published settings (its sigmas suit raw features of norm
+    about 40, such as fc7 of AlexNet). auto: the best of a short list, by cross-validation on the labelled target
+    images."""
     orders: int | Sequence[int] | None
     """Orders to align instead of the method's own, e.g. 2,3."""
     sigma1: float | float | Sequence[float]

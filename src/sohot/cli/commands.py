@@ -8,6 +8,7 @@ import typer
 from .. import __version__
 from .._new_folder import require_new
 from ..data.manifest_rows import LIST
+from .brief_help import showing
 from .data import data_app
 from .experiment import HELP, experiment
 from .features import features, make_fit_features
@@ -34,11 +35,18 @@ Run = Annotated[
     ),
 ]
 
-app.command("fit", cls=OneValueCommand)(make_fit())
-app.command("experiment", help=HELP, cls=OneValueCommand)(experiment)
-app.command("suggest", cls=OneValueCommand)(suggest)
-app.command("features", cls=OneValueCommand)(features)
-app.command("fit-features", cls=OneValueCommand)(make_fit_features())
+_FIT = ("source", "target", "shots", "target_test", "unlabelled", "out", "method", "trains", "backbone", "resume")
+_EXPERIMENT = ("list_all", "data", "backbone", "shifts", "splits", "methods", "settings", "out", "dry_run", "workers")
+_SUGGEST = ("count", "out", "copy_to", "device", "quiet", "json")
+_FEATURES = ("out", "backbone", "weights", "dataset", "image_size", "views", "no_labels", "device", "json")
+_FIT_FEATURES = ("source", "target", "shots", "test", "unlabelled", "out", "method", "leave_out", "seed", "json")
+_PREDICT = ("out", "top", "refuse_wrong", "unknown_below", "device", "quiet", "json")
+
+app.command("fit", cls=showing(*_FIT))(make_fit())
+app.command("experiment", help=HELP, cls=showing(*_EXPERIMENT))(experiment)
+app.command("suggest", cls=showing(*_SUGGEST))(suggest)
+app.command("features", cls=showing(*_FEATURES))(features)
+app.command("fit-features", cls=showing(*_FIT_FEATURES))(make_fit_features())
 app.add_typer(data_app)
 app.add_typer(weights_app)
 
@@ -98,7 +106,7 @@ def evaluate(
     )
 
 
-@app.command(cls=OneValueCommand)
+@app.command(cls=showing(*_PREDICT))
 def predict(
     run: Run,
     paths: Annotated[

@@ -16,6 +16,7 @@ from ..data.datasets.sources import Source, dataset_sources
 from ..data.fetch import fetch_file
 from ..data.protocols import POOL, PROTOCOLS, SUPERVISED, make_split
 from ..data.protocols.split import split_bytes
+from .brief_help import showing
 from .one_value import OneValueCommand
 from .options import Json, Quiet
 from .output import MOST_LISTED, bar, print_json, print_text, say
@@ -59,11 +60,14 @@ def check(
         raise typer.Exit(1)
 
 
-@data_app.command("split", cls=OneValueCommand)
+_SPLIT = ("shift", "number", "protocol", "target_shots", "source_shots", "pool", "leave_out", "out", "as_json")
+
+
+@data_app.command("split", cls=showing(*_SPLIT))
 def split(
     name: Name,
     root: Root,
-    shift: Annotated[str | None, typer.Option("--shift", help="Source and target domain, e.g. A-W.")] = None,
+    shift: Annotated[str | None, typer.Option("--shift", help="Source and target domain, such as A-W.")] = None,
     number: Annotated[int, typer.Option("--split", help="Number of the split.")] = 1,
     protocol: Annotated[str, typer.Option("--protocol", help=f"{', '.join(PROTOCOLS)}.")] = "paper",
     target_shots: Annotated[int | None, typer.Option("--target-shots", help="Target images per class.")] = None,
@@ -85,7 +89,12 @@ def split(
     classes: Classes = None,
     option: Options = None,
 ) -> None:
-    """Split a data set into images that train, validate, are seen without labels, and test; the same everywhere."""
+    """Split a data set into images that train, validate, are seen without labels, and test; the same everywhere.
+
+    For example:
+
+        sohot data split office31 office31 --shift A-W --split 1 --out split.json
+    """
     numbers = {"target_shots": target_shots, "source_shots": source_shots, "validation_shots": validation_shots}
     given: dict[str, Any] = {key: value for key, value in numbers.items() if value is not None}
     opened = _open(name, root, classes, option)

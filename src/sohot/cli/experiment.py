@@ -122,12 +122,12 @@ def experiment(
         Path | None, _grid("--data", help="Folder of the data set; of `domains` also a list.", show_default=False)
     ] = None,
     backbone: Annotated[str | None, _of_grid("--backbone", help="Network.")] = None,
-    shifts: Annotated[str | None, _of_grid("--shifts", help="E.g. A-W,W-A.")] = None,
+    shifts: Annotated[str | None, _of_grid("--shifts", help="Sources and targets, such as A-W,W-A.")] = None,
     splits: Annotated[
         str | None,
         _of_grid("--splits", help="How many, or which: 1-3 or 1,4."),
     ] = None,
-    methods: Annotated[str | None, _of_grid("--methods", help="E.g. s+t,m,so.")] = None,
+    methods: Annotated[str | None, _of_grid("--methods", help="Methods to compare, such as s+t,m,so.")] = None,
     pool: Annotated[
         str | None,
         _of_grid(

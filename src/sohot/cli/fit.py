@@ -18,33 +18,17 @@ from .output import bar, percent, print_accuracy, print_json, print_text, result
 
 _HELP = """Adapt an image classifier from a source domain to a target domain with few labels.
 
-Both folders hold one folder of images per class. The last step is tested; test images never influence a choice.
+Both hold one folder of images per class. Your labels decide what is kept; test images never influence a choice.
 
-Instead of a folder, each option also takes a list of images with the columns path and label: CSV, JSON lines, Parquet.
-
-A pre-trained network first gets a classifier on its frozen features; then its last layers train from there.
-
-By default the class means of both domains are pulled together meanwhile (--method means), which did well in our study.
-
-Target labels, held out in turn, tell whether layers helped; else the classifier on frozen features stays (--keep).
-
-Target images without labels can help: --unlabelled DIR takes a folder of them, --unlabelled rest what --shots leaves.
-
-The run labels each of them in pool.csv; an accuracy on such images is called transductive.
-
-A TOML file (--config) can set any option; the command line wins. The resolved options are stored with the run.
+A TOML file (--config) can set any option; the command line wins.
 
 For example:
 
     sohot fit --source photos --target sketches --shots 3 --out runs/first
 
-    sohot fit --source photos --target sketches --shots 3 --method auto --out runs/chosen
+    sohot fit --source photos --target sketches --unlabelled more --out runs/pool
 
-    sohot fit --source photos --target sketches --shots 3 --trains head --out runs/quick
-
-    sohot fit --source photos --target sketches --unlabelled more_sketches --out runs/pool
-
-    sohot fit --source photos.csv --target sketches.csv --shots 3 --out runs/listed
+    sohot fit --source photos.csv --target sketches.csv --trains head --out runs/quick
 
     sohot predict runs/first new_sketches --out labels.csv
 """

@@ -89,8 +89,10 @@ def methods_help() -> str:
     plain = "; ".join(f"{name}: {method(name).label}" for name in listed)
     other = "; ".join(f"{record.name}: {record.label}" for record in OTHER_RECORDS)
     return (
-        f"{plain}; sums of orders (so+to); +zeta learns a weight for each class. Other methods: {other}. With "
-        f"unlabelled images, s+t and the --pool-loss of that name: {', '.join(POOL_NAMES)}. "
+        "What is aligned while both domains train: nothing (s+t), class means (means), whole domains (m) or class "
+        "scatters (so); auto lets held-out target labels choose. "
+        f"All methods: {plain}; sums of orders (so+to); +zeta learns a weight for each class. Other methods: {other}. "
+        f"With unlabelled images, s+t and the --pool-loss of that name: {', '.join(POOL_NAMES)}. "
         "paper: so with the paper's published settings (its sigmas suit raw features of norm about 40, such as fc7 of "
-        "AlexNet). auto: the best of a short list, chosen by cross-validation on the labelled target images."
+        "AlexNet). auto: the best of a short list, by cross-validation on the labelled target images."
     )

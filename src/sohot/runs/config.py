@@ -85,9 +85,9 @@ class RunConfig(ImageOptions, HeadOptions):
     unlabelled: Rest | Path | tuple[Path, ...] | None = option(
         None,
         DATA,
-        f"Target images without labels (the pool): a folder, nested or flat, or a {LIST}, of which the rows without a "
-        "label are taken if some have one; may be given several times. "
-        f"Or {REST}: what --shots leaves over, which is then also tested on. A folder of this name is ./{REST}.",
+        f"Target images without labels (the pool): a folder, a {LIST}, or {REST}, which is what --shots leaves over. "
+        "May be given several times. A folder may be nested or flat; of a list, the rows without a label are taken if "
+        f"some have one. Images of {REST} are also tested on; a folder of this name is ./{REST}.",
     )
     protocol: str = option(
         ANY_PROTOCOL,

@@ -8,7 +8,7 @@ from huggingface_hub import constants
 from torch import nn
 
 from sohot._torchvision import import_torchvision
-from sohot.networks import create_backbone, timm_models
+from sohot.networks import connection, create_backbone, timm_models
 
 import_torchvision()
 timm = pytest.importorskip("timm")
@@ -78,7 +78,7 @@ def test_a_failed_download_says_what_to_do(monkeypatch):
     def fail(*_args, **_kwargs):
         raise OSError("no route to host\nand more")
 
-    monkeypatch.setattr(timm_models, "_reaches", lambda _: True)
+    monkeypatch.setattr(timm_models, "reaches", lambda *_: True)
     monkeypatch.setattr(timm, "create_model", fail)
     with pytest.raises(
         ConnectionError, match=r"timm:resnet18 .* \(no route to host\): put .*, give .*--weights FILE.*--from-scratch"
@@ -119,17 +119,17 @@ def test_a_connection_that_breaks_ends_in_one_sentence(monkeypatch):
     def fail(*_args, **_kwargs):
         raise ConnectionError("connection reset by peer")
 
-    monkeypatch.setattr(timm_models, "_reaches", lambda _: True)
+    monkeypatch.setattr(timm_models, "reaches", lambda *_: True)
     monkeypatch.setattr(timm, "create_model", fail)
     with pytest.raises(ConnectionError, match=r"^the pre-trained .*resnet18.* \(connection reset by peer\): [^\n]*$"):
         create_backbone("timm:resnet18")
 
 
 def test_a_hub_that_never_answers_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(timm_models, "_PATIENCE", 0.1)
+    monkeypatch.setattr(connection, "PATIENCE", 0.1)
     monkeypatch.setattr(huggingface_hub, "get_session", lambda: SimpleNamespace(head=lambda *_, **__: time.sleep(2)))
     before = time.monotonic()
-    assert not timm_models._reaches("https://example.org")
+    assert not connection.reaches("https://example.org", connection.ask_hub)
     assert time.monotonic() - before < 1
 
 
@@ -139,7 +139,7 @@ def test_a_user_who_forbids_connections_is_told_so(monkeypatch, tmp_path):
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(timm_models, "_ask", never)
+    monkeypatch.setattr(timm_models, "reaches", never)
     with pytest.raises(ConnectionError, match=r"\(HF_HUB_OFFLINE is set, and the cache .* holds no model.safetensors"):
         create_backbone("timm:resnet18", size=32)
     assert constants.HF_HUB_OFFLINE
@@ -149,7 +149,8 @@ def test_weights_from_elsewhere_do_not_ask_the_hub(monkeypatch):
     def fail(*_args, **_kwargs):
         raise OSError("no route to host")
 
-    monkeypatch.setattr(timm_models, "_reaches", lambda _: pytest.fail("the hub was asked"))
+    monkeypatch.setattr(timm_models, "reaches", lambda *_: pytest.fail("the hub was asked"))
+    monkeypatch.setattr(connection, "reaches", lambda _: True)
     monkeypatch.setattr(timm, "create_model", fail)
     with pytest.raises(ConnectionError, match=r"legacy_seresnet18 .* \(no route to host\): give a file"):
         create_backbone("timm:legacy_seresnet18")

@@ -2,8 +2,8 @@
 
 import difflib
 from collections.abc import Mapping
+from contextlib import nullcontext
 from importlib import import_module
-from threading import Event, Thread
 from typing import Any
 
 import torch
@@ -13,11 +13,10 @@ from .._torchvision import import_torchvision
 from ..data.input_spec import INTERPOLATIONS, InputSpec
 from .any_network import from_network
 from .backbone import Backbone, BackboneOptions
+from .connection import ask_hub, reaches, torch_hub
 from .names import CONFIG, FOLDER, PREFIX, WEIGHTS, is_folder
 from .weights import ADVICE, State, download, fill, read_weights
 
-_PATIENCE = 5.0
-"""Seconds to wait for the model hub."""
 _LOCAL_COPY = f"put its {CONFIG} and {WEIGHTS} into a folder and name that with --backbone {FOLDER}FOLDER"
 
 
@@ -96,7 +95,10 @@ def _with_weights(timm: Any, model: str, settings: Mapping[str, Any]) -> Any:
     from huggingface_hub import constants
 
     config = timm.get_pretrained_cfg(model, allow_unregistered=True)
-    if not _is_on_hub(config) or (not constants.HF_HUB_OFFLINE and _reaches(constants.ENDPOINT)):
+    if not _is_on_hub(config):
+        with torch_hub(config.url) if config is not None and config.url else nullcontext():
+            return timm.create_model(model, pretrained=True, **settings)
+    if not constants.HF_HUB_OFFLINE and reaches(constants.ENDPOINT, ask_hub):
         return timm.create_model(model, pretrained=True, **settings)
     before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True  # or the hub would try for a minute
     try:
@@ -109,28 +111,6 @@ def _with_weights(timm: Any, model: str, settings: Mapping[str, Any]) -> Any:
         ) from error
     finally:
         constants.HF_HUB_OFFLINE = before
-
-
-def _reaches(address: str) -> bool:
-    """Whether an address answers in time.
-
-    A request limits the wait for each address that a name has, and not that for the name: a thread limits the whole.
-    """
-    answered = Event()
-    asking = Thread(target=_ask, args=(address, answered), daemon=True)
-    asking.start()
-    asking.join(_PATIENCE)
-    return answered.is_set()
-
-
-def _ask(address: str, answered: Event) -> None:
-    from huggingface_hub import get_session
-
-    try:
-        get_session().head(address, timeout=_PATIENCE)
-    except Exception:  # its errors differ between versions; all mean that no answer came
-        return
-    answered.set()
 
 
 def timm_spec(network: nn.Module, size: int | None = None) -> InputSpec:

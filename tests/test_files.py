@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sohot import _files
+from sohot._escapes import escaped, unescaped
 from sohot._files import (
     FolderInUse,
     holding_folder,
@@ -235,6 +236,7 @@ def test_a_file_system_without_locks_is_used_without(tmp_path: Path, monkeypatch
 def test_csv_is_one_row_of_the_same_cells_none_of_them_a_formula(cells: list[str]) -> None:
     [row] = csv.reader(io.StringIO(to_csv([[*cells, -1.5]]), newline=""))
     for cell, given_cell in zip(row, cells, strict=False):
-        assert cell.removeprefix("'") == given_cell.removeprefix("'")
-        assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+        assert unescaped(cell.removeprefix("'")) == given_cell.removeprefix("'")
+        assert not cell.startswith(("=", "+", "-", "@"))
+        assert escaped(unescaped(cell)) == cell
     assert row[-1] == "-1.5"

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import tomli_w
 from filelock import FileLock, Timeout
 
+from ._escapes import escaped
 from ._process import process_tag, tag_is_alive
 
 if sys.version_info >= (3, 11):
@@ -105,22 +106,19 @@ def to_json(value: Any) -> bytes:
 
 
 def to_csv(rows: Iterable[Sequence[Any]]) -> str:
-    """Write CSV with plain newlines that is safe to open in a spreadsheet; None becomes an empty cell.
+    """Write CSV with plain newlines that is safe to open in a spreadsheet and to print; None becomes an empty cell.
+
+    Control characters are `escaped`, so each row is one line.
 
     >>> print(to_csv([["method", "gain"], ["=1+1", -0.5], ["so", None]]), end="")
     method,gain
     '=1+1,-0.5
     so,
     """
-    line = io.StringIO(newline="")
-    writer = csv.writer(line, lineterminator="\r\n")  # both characters, or a lone \r would stay without quotes
-    lines = []
-    for row in rows:
-        writer.writerow([harmless_cell(cell) if isinstance(cell, str) else cell for cell in row])
-        lines.append(line.getvalue().removesuffix("\r\n"))
-        line.seek(0)
-        line.truncate()
-    return "".join(f"{one}\n" for one in lines)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([harmless_cell(escaped(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return text.getvalue()
 
 
 def harmless_cell(text: str, before: str = "'") -> str:
@@ -129,7 +127,7 @@ def harmless_cell(text: str, before: str = "'") -> str:
     >>> harmless_cell("=1+1"), harmless_cell("-a.png", "./"), harmless_cell("mug")
     ("'=1+1", './-a.png', 'mug')
     """
-    return before + text if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return before + text if text.startswith(("=", "+", "-", "@")) else text
 
 
 _SEAL = "sha256"

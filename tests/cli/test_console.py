@@ -3,12 +3,11 @@
 import io
 import json
 
-import pytest
 from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from sohot.cli.console import Console, for_output
+from sohot.cli.console import Console
 from sohot.cli.output import print_json, print_text, say
 
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\x7f\r\u202egnp.\udce9"
@@ -53,12 +52,6 @@ def test_json_stays_json(capsys):
 def test_markup_and_emoji_are_plain_text(capsys):
     print_text(":dog: [red]x[/red]")
     assert capsys.readouterr().out == ":dog: [red]x[/red]\n"
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_data_is_changed_only_on_a_terminal(monkeypatch, terminal):
-    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
-    assert bool(controls(for_output(HOSTILE))) is not terminal
 
 
 def test_errors(sohot):

@@ -13,6 +13,7 @@ import pytest
 import torch
 from command_line import weights
 
+from sohot._escapes import unescaped
 from sohot.data import InputSpec, read_image, to_tensor
 
 
@@ -73,7 +74,8 @@ def test_odd_names_survive_csv_and_spreadsheets(sohot, trained, tmp_path, monkey
     for name in names:
         shutil.copy(domains.test / "blue" / "0.png", tmp_path / name)
     rows = list(csv.reader(io.StringIO(sohot("predict", run, *names).out)))
-    assert [row[0] for row in rows[1:]] == ["./=1+1.png", *names[1:]]
+    assert [row[0] for row in rows[1:]] == ["./=1+1.png", *names[1:3], "line\\u000abreak.png"]
+    assert [unescaped(row[0]) for row in rows[2:]] == names[1:]
 
 
 @pytest.mark.parametrize(

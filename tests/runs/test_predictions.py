@@ -7,13 +7,13 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sohot._escapes import unescaped, visible
 from sohot.data.names import printable
 from sohot.runs import Prediction, predictions_csv, read_predictions
 from sohot.runs.predictions import UNKNOWN
 
-names = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters='\r\n\t",=+-@'), min_size=1).filter(
-    lambda name: "/" not in name
-)
+characters = st.one_of(st.sampled_from('\r\n\t\x1b\x9b\u202e",=+-@\\u0041'), st.characters(exclude_categories=["Cs"]))
+names = st.text(characters, min_size=1).filter(lambda name: "/" not in name)
 
 
 @given(names, names)
@@ -21,7 +21,10 @@ def test_names_come_back_and_are_no_formulas(file, label):
     text = predictions_csv([Prediction(Path(file), (label,), (0.5,))])
     _, (found, found_label, share) = csv.reader(io.StringIO(text, newline=""))
     assert Path(found).as_posix().removeprefix("./") != ""
-    assert found_label in (label, f"'{label}")
+    assert unescaped(found_label) in (label, f"'{label}")
+    assert Path(unescaped(found)) == Path(printable(file))
+    assert [line for line in text.splitlines() if visible(line) != line] == []
+    assert len(text.splitlines()) == 2
     assert not found.startswith(("=", "+", "-", "@"))
     assert not found_label.startswith(("=", "+", "-", "@"))
     assert float(share) == 0.5

@@ -1,6 +1,5 @@
 """The terminal: no name of a file, class or run can control it."""
 
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,8 +20,3 @@ class Console(rich.console.Console):
         """Yield the text that a renderable consists of; rich's own control codes are segments of another kind."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
-
-
-def for_output(text: str) -> str:
-    """Return data for standard output: as it is, except on a terminal."""
-    return visible(text) if sys.stdout.isatty() else text

@@ -21,7 +21,6 @@ from ..selection.answers import Answers
 from ..selection.calibration import Effect
 from ..selection.held_out import HeldOut
 from ..training.evaluation import evaluate
-from .console import for_output
 from .output import (
     bar,
     percent,
@@ -146,7 +145,7 @@ def predict_run(
         listed = {"predictions": [_as_json(prediction) for prediction in predictions]} if out is None else {}
         print_json({**result, **listed})
     elif out is None:
-        sys.stdout.write(for_output(predictions_csv(predictions, top)))
+        sys.stdout.write(predictions_csv(predictions, top))
     else:
         what = "rows" if tables else "images"
         refused = "" if limit is None else f", {unknown} of them {UNKNOWN}"

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from .._escapes import visible as visible
+
 
 def printable(path: str | os.PathLike[str]) -> str:
     r"""Make a path safe to print and store anywhere.
@@ -24,19 +26,6 @@ def printable(path: str | os.PathLike[str]) -> str:
     except UnicodeEncodeError:  # a lone UTF-16 surrogate, which Windows allows in names
         raw = text.encode("utf-8", "surrogatepass")
     return unicodedata.normalize("NFC", raw.decode("utf-8", "backslashreplace"))
-
-
-# Control characters, marks that reorder or split a line, and halves of UTF-16 pairs, which no terminal can print.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def visible(text: str) -> str:
-    r"""Show control characters as escapes, as JSON writes them, so that no name can control a terminal.
-
-    >>> visible("mug\x1b[2J")
-    'mug\\u001b[2J'
-    """
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def natural_key(name: str) -> tuple[list[str | int], str]:

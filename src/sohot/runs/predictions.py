@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from .._escapes import unescaped
 from .._files import harmless_cell, to_csv, write_atomically
 from .._reading import read_regular
 from ..data.decode import SUFFIXES, UnreadableImage, default_workers, read_image
@@ -201,8 +202,8 @@ def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
     If true classes are known, a column `truth` follows the file. If answers may be refused, `label` is `unknown` for
     those that are, and a column `guess` holds the most likely class, to which `probability` belongs.
 
-    Names with commas, quotes or line breaks are quoted. So that spreadsheets do not evaluate names that look like
-    formulas, such a file gets the prefix ./ and such a label an apostrophe.
+    Names with commas or quotes are quoted, and control characters, such as line breaks, `escaped`. So that spreadsheets
+    do not evaluate names that look like formulas, such a file gets the prefix ./ and such a label an apostrophe.
 
     >>> print(predictions_csv([Prediction(Path("=a,b.png"), ("mug",), (0.75,))]), end="")
     file,label,probability
@@ -245,12 +246,12 @@ def _prediction(row: dict[str, str]) -> Prediction:
     refused = labels[0] == UNKNOWN if "guess" in row else None
     labels[0] = _as_named(row.get("guess", row["label"]))
     truth = _as_named(row["truth"]) if "truth" in row else None
-    return Prediction(Path(row["file"]), tuple(labels), probabilities, truth, refused)
+    return Prediction(Path(unescaped(row["file"])), tuple(labels), probabilities, truth, refused)
 
 
 def _as_named(cell: str) -> str:
-    """Undo `harmless_cell`."""
-    return cell[1:] if cell.startswith("'") and harmless_cell(cell[1:]) == cell else cell
+    """Undo `harmless_cell` and `escaped`."""
+    return unescaped(cell[1:] if cell.startswith("'") and harmless_cell(cell[1:]) == cell else cell)
 
 
 def require_writable(file: Path) -> None:

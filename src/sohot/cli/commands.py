@@ -6,15 +6,15 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from .._new_folder import require_new
 from ..data.manifest_rows import LIST
 from .brief_help import showing
 from .data import data_app
 from .experiment import HELP, experiment
+from .export import export
 from .features import features, make_fit_features
 from .fit import make_fit
 from .one_value import OneValueCommand
-from .options import Device, HeadWeights, Json, Quiet, ReadThreads, RefuseWrong, Threads, Trust, UnknownBelow
+from .options import Device, HeadWeights, Json, Quiet, ReadThreads, RefuseWrong, Run, Threads, Trust, UnknownBelow
 from .output import print_json, print_text, say
 from .suggest import suggest
 from .weights import weights_app
@@ -28,13 +28,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Run = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN", help="Folder of a run made by `sohot fit`, or of a head made by `sohot fit-features`."
-    ),
-]
-
 _FIT = ("source", "target", "shots", "target_test", "unlabelled", "out", "method", "trains", "backbone", "resume")
 _EXPERIMENT = ("list_all", "data", "backbone", "shifts", "splits", "methods", "settings", "out", "dry_run", "workers")
 _SUGGEST = ("count", "out", "copy_to", "device", "quiet", "json")
@@ -44,6 +37,7 @@ _PREDICT = ("out", "top", "refuse_wrong", "unknown_below", "device", "quiet", "j
 
 app.command("fit", cls=showing(*_FIT))(make_fit())
 app.command("experiment", help=HELP, cls=showing(*_EXPERIMENT))(experiment)
+app.command("export", cls=OneValueCommand)(export)
 app.command("suggest", cls=showing(*_SUGGEST))(suggest)
 app.command("features", cls=showing(*_FEATURES))(features)
 app.command("fit-features", cls=showing(*_FIT_FEATURES))(make_fit_features())
@@ -163,46 +157,6 @@ def predict(
         trust=trust,
         weights=weights,
     )
-
-
-@app.command(cls=OneValueCommand)
-def export(
-    run: Run,
-    onnx: Annotated[
-        Path | None, typer.Option("--onnx", help="ONNX file to write; - for standard output.", show_default=False)
-    ] = None,
-    package: Annotated[
-        Path | None,
-        typer.Option("--package", help="New folder for a package that runs without sohot.", show_default=False),
-    ] = None,
-    json: Json = False,
-    trust: Trust = False,
-    weights: HeadWeights = None,
-) -> None:
-    """Write the adapted model for other programs, and check it with onnxruntime.
-
-    --onnx writes one file, which takes batches of any size and holds the class names and the preprocessing.
-
-    --package writes a folder that needs numpy, Pillow and onnxruntime alone: the model, a script, a model card.
-
-    Softmax makes calibrated probabilities of the model's logits, if the run is calibrated (see `sohot info`).
-
-    For example:
-
-        sohot export runs/first --onnx model.onnx
-
-        sohot export runs/first --package sketches-model
-    """
-    if (onnx is None) == (package is None):
-        raise ValueError("export writes one thing: give --onnx FILE or --package DIR")
-    if package is not None:
-        require_new(package, "--package")
-    from .finished_runs import export_file, export_package
-
-    if onnx is not None:
-        export_file(run, onnx, json=json, trust=trust, weights=weights)
-    elif package is not None:
-        export_package(run, package, json=json, trust=trust, weights=weights)
 
 
 @app.command(cls=OneValueCommand)

@@ -11,6 +11,12 @@ import typer
 from .._limits import check_threads
 from ..methods.options import Rest, flag, in_groups, kinds_of
 
+Run = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN", help="Folder of a run made by `sohot fit`, or of a head made by `sohot fit-features`."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print results only, no progress.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]

@@ -8,7 +8,7 @@ import typer
 
 from .._new_folder import require_new
 from ..data.manifest_rows import LIST
-from .options import Device, HeadWeights, Json, Quiet, ReadThreads, Threads, Trust
+from .options import Device, HeadWeights, Json, Quiet, ReadThreads, Run, Threads, Trust
 from .output import bar, percent, print_json, print_text, require_one_output, say, say_left_out
 
 if TYPE_CHECKING:
@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 def suggest(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN", help="Folder of a run made by `sohot fit`, or of a head made by `sohot fit-features`."
-        ),
-    ],
+    run: Run,
     folder: Annotated[
         Path | None,
         typer.Argument(

@@ -14,6 +14,18 @@ from .auto import choice_in_words
 from .calibration_file import read_calibration
 from .description import accuracy_name, describe_run, is_head, values_of
 
+_HEADER = """---
+license: unknown
+library_name: onnx
+pipeline_tag: image-classification
+tags:
+- domain-adaptation
+- few-shot
+- sohot
+---
+"""
+"""Metadata by which the Hugging Face hub lists a model; the licence is not recorded, see `_limits`."""
+
 
 def describe_model(path: Path) -> dict[str, Any]:
     """Collect the facts about a run or a head from its files, as `describe_run` does, and its calibration."""
@@ -41,7 +53,7 @@ def calibration_in_words(calibration: Mapping[str, Any] | None) -> str:
 def model_card(path: Path, spec: InputSpec, made: str) -> str:
     """Write the README of a package: how to use the model, what it was trained on, how good it is, and its limits.
 
-    It names no folder of this machine, because packages are passed on.
+    It begins with what the Hugging Face hub reads, and names no folder of this machine, because packages are passed on.
 
     Args:
         path: The run's folder, or the head.
@@ -62,7 +74,10 @@ def model_card(path: Path, spec: InputSpec, made: str) -> str:
             "Preprocessing": _preprocessing(spec),
         }
     classes = facts["classes"]
-    parts = [f"# Image classifier, {len(classes)} classes\n\n{plain(enumerate_words(classes))}; {plain(made)}.\n"]
+    parts = [
+        _HEADER,
+        f"# Image classifier, {len(classes)} classes\n\n{plain(enumerate_words(classes))}; {plain(made)}.\n",
+    ]
     parts += [f"## {title}\n\n" + "\n".join(lines) + "\n" for title, lines in sections.items()]
     return "\n".join(parts)
 

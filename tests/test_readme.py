@@ -37,6 +37,16 @@ def test_there_are_blocks_to_run() -> None:
     assert BLOCKS
 
 
-def test_relative_links_lead_somewhere() -> None:
-    for link in re.findall(r"\]\(([^)#:]+)\)", README.read_text(encoding="utf-8")):
-        assert (README.parent / link).exists(), link
+def headings(page: Path) -> set[str]:
+    """Give the anchors of a page: its headings in lower case, blanks as hyphens, without other marks."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", [README, *sorted((README.parent / "docs").rglob("*.md"))], ids=lambda page: page.name)
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for link, anchor in re.findall(r"(?:\]\(|src=\")([^)#:\s\"]*)(?:#([^)\s]+))?[)\"]", text):
+        found = page.parent / link if link else page
+        assert found.exists(), link
+        assert not anchor or anchor in headings(found), f"{link}#{anchor}"

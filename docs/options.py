@@ -27,6 +27,8 @@ Every option has one name and one meaning.
 - On features it is an option of `sohot fit-features`, a setting of a grid with `--frozen`, a field of
   `sohot.methods.HeadSettings` and a parameter of `SoHoTClassifier`.
 
+`sohot fit --help` shows ten of them, `--help-all` all.
+
 An empty default means that the option does not exist there; `none` means that it is not set.
 
 This page is written by `python docs/options.py`; a test compares it with the program.

@@ -44,6 +44,7 @@ def photograph(page: Path, picture: Path) -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
         tab = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         tab.goto(page.as_uri())
+        tab.get_by_text("s in total").evaluate("one => one.remove()")  # it tells how busy this machine is
         shots = []
         for part in PARTS:
             box = tab.locator(part).first.bounding_box()

@@ -67,22 +67,21 @@ def close(one, other, tolerance=1e-6):
 
 def test_a_pool_that_weighs_nothing_changes_nothing(train, pool):
     without = train(Plain(), method="s+t")
-    for options in ({"pool_weight": 0.0}, {"pool_loss": "none"}):
+    for options in ({"pool_loss": "im", "pool_weight": 0.0}, {"pool_loss": "none"}):
         with_pool = train(Plain(), method="s+t", pool=pool, teacher=0.0, pool_rows=12, **options)
         assert close(without.model, with_pool.model)
 
 
 def test_the_kept_model_is_the_running_average(train, pool):
-    kept = train(Plain(), method="s+t", pool=pool, pool_weight=0.0, teacher=0.9, pool_rows=12).model
+    nothing = {"pool_loss": "im", "pool_weight": 0.0, "pool_rows": 12}
+    kept = train(Plain(), method="s+t", pool=pool, teacher=0.9, **nothing).model
     average, states = Teacher(Plain(), 0.9), []
     for steps in range(1, 13):  # a constant rate, so that each run is the beginning of the next
         options = {"steps": steps, "schedule": "constant", "warmup": 0.0}
         states.append(train(Plain(), method="s+t", **options).model)
     for state in states:
         average.follow(state)
-    constant = train(
-        Plain(), method="s+t", pool=pool, pool_weight=0.0, teacher=0.9, pool_rows=12, schedule="constant", warmup=0.0
-    ).model
+    constant = train(Plain(), method="s+t", pool=pool, teacher=0.9, schedule="constant", warmup=0.0, **nothing).model
     assert close(average.model, constant)
     assert not close(kept, states[-1])
 

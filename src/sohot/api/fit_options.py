@@ -116,8 +116,8 @@ class FitOptions(TypedDict, total=False):
     neighbours: int | None
     """How many of the most similar unlabelled images have a say in a pseudo-label."""
     teacher: float | None
-    """Weight of the past in the running average of the weights, the teacher, which labels the images and is kept
-    (fixmatch and adamatch keep another one, of 0.99)."""
+    """Weight of the past in the running average of the weights, the teacher, which labels the images; 0 for the
+    weights as they are. Methods with pseudo-labels keep an average of 0.99, the others the teacher."""
     ramp_up: float | None
     """Share of the steps over which the losses on unlabelled images rise from 0."""
     bank: bool

@@ -144,8 +144,8 @@ class PoolOptions:
     teacher: float | None = option(
         None,
         POOL,
-        "Weight of the past in the running average of the weights, the teacher, which labels the images and is kept "
-        "(fixmatch and adamatch keep another one, of 0.99).",
+        "Weight of the past in the running average of the weights, the teacher, which labels the images; 0 for the "
+        "weights as they are. Methods with pseudo-labels keep an average of 0.99, the others the teacher.",
         SHARE,
         shown=values_of("teacher"),
     )

@@ -259,8 +259,9 @@ class PoolLearner(nn.Module):
         self.health = None if plain["health"] is None else PoolHealth(**plain["health"])
 
     def summary(self) -> dict[str, Any]:
-        """Describe how the pool was used at the end, as JSON values."""
-        return {"prior": self.prior.tolist(), "collapse": self.collapse}
+        """Describe how the pool was used at the end, as JSON values; class shares as the last answers suggest them."""
+        shares = self.prior if self.pool_bank is None else estimated_prior(self.pool_bank.probabilities)
+        return {"prior": shares.tolist(), "collapse": self.collapse}
 
 
 def _changing(model: nn.Module) -> dict[str, Tensor]:

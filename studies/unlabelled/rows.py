@@ -1,0 +1,172 @@
+"""What the study of unlabelled images compares: the rows of its tables, in the order of their importance."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sohot.data.pools import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
+from sohot.experiments.grid import Grid
+
+BUDGET = {"steps": 300, "batch_rows": 128, "pool_rows": 64, "precision": "bf16-mixed"}
+"""The same for every row: steps, labelled and unlabelled images in each."""
+
+POOLED: Mapping[str, Mapping[str, Any]] = {
+    "office31": {"pool_loss": "adamatch", "lr": 0.01, "neighbours": 5, "threshold": 0.8},
+    "pacs": {"pool_loss": "adamatch", "lr": 0.01, "neighbours": 5, "threshold": 0.8},
+}
+"""How pseudo-labels are learned, by data set: chosen on development splits of the other one."""
+
+RATES: Mapping[str, Mapping[str, float]] = {
+    "office31": {"s+t": 0.01, "means": 0.01, "m": 0.01, "so": 0.01, "so+to+fo+zeta": 0.01, "im": 0.01, "fixmatch": 0.01, "adamatch": 0.01},
+    "pacs": {"s+t": 0.001, "m": 0.001, "im": 0.01, "mcc": 0.01, "fixmatch": 0.01, "adamatch": 0.01},
+}
+"""Learning rates of the other rows, chosen likewise; 0.003 where none is named."""
+
+LABELS = {"office31": {"A": 20, "W": 8, "D": 8}, "pacs": {"photo": 20, "cartoon": 20}}
+"""Labelled source images per class: the usual numbers."""
+SHIFTS = {"office31": ("A-W", "A-D", "W-A", "W-D", "D-A", "D-W"), "pacs": ("photo-cartoon", "cartoon-photo")}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: a way to train, and the splits on which it is tested."""
+
+    data: str
+    name: str
+    method: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    pool: str = SUPERVISED
+    splits: tuple[int, ...] = (1, 2, 3, 4, 5)
+    shots: int = 3
+    shifts: tuple[str, ...] = ()
+    phase: int = 1
+
+    def grid(self) -> Grid:
+        """Return it as a grid; development splits of Office-31, of which the paper has ten, are drawn likewise."""
+        own: dict[str, Any] = {"dataset": "office31", "protocol": "paper", "splits": self.splits}
+        draw: dict[str, Any] = {"target_shots": self.shots}
+        if self.data == "pacs" or self.splits[0] > 100:
+            source = (self.shifts or SHIFTS[self.data])[0].split("-")[0]
+            own |= {"protocol": "k-shot", "dataset": "domains" if self.data == "pacs" else "office31"}
+            draw |= {"source_shots": LABELS[self.data][source]}
+        return Grid(
+            "study",
+            **own,
+            shifts=self.shifts or SHIFTS[self.data],
+            methods=(self.method,),
+            settings={**self.settings, **draw},
+            pool=(self.pool,),
+        )
+
+
+def supervised(data: str, name: str, method: str, **settings: Any) -> Row:
+    """Return a row without unlabelled images."""
+    return Row(data, name, method, {**BUDGET, "lr": RATES[data].get(name, 0.003), **settings})
+
+
+def published(data: str, name: str) -> Row:
+    """Return a row of a published way to learn from unlabelled images."""
+    return Row(data, name, name, {**BUDGET, "lr": RATES[data].get(name, 0.003)}, TRANSDUCTIVE)
+
+
+def pseudo(data: str, name: str, method: str = "s+t", **settings: Any) -> Row:
+    """Return a row of pseudo-labels, alone or with an alignment."""
+    return Row(data, name, method, {**BUDGET, "pool_loss": "pseudo", **POOLED[data], **settings}, TRANSDUCTIVE)
+
+
+def study(data: str) -> list[Row]:
+    """Return the rows of the study of a data set."""
+    ten, second = tuple(range(1, 11)), tuple(range(6, 11))
+    alone = [
+        Row(data, "frozen head", "s+t", {"trains": "head"}),
+        *(supervised(data, name, name) for name in ("s+t", "means", "m", "so", "so+to+fo+zeta")),
+    ]
+    head = Row(data, "frozen head with the pool", "s+t", {"trains": "head"}, TRANSDUCTIVE)
+    ours = [
+        head,
+        pseudo(data, "pseudo-labels"),
+        *(pseudo(data, f"pseudo-labels + {name}", name) for name in ("means", "m", "so")),
+    ]
+    others = [published(data, name) for name in ("entropy", "im", "mme", "mcc", "fixmatch", "adamatch")]
+    aligned = [
+        Row(
+            data,
+            f"{name} over the pool",
+            name,
+            {**supervised(data, name, name).settings, "pool_loss": "none"},
+            TRANSDUCTIVE,
+        )
+        for name in ("means", "m", "so")
+    ]
+    scatters = [
+        pseudo(data, "pseudo-labels + so+to+fo+zeta", "so+to+fo+zeta"),
+        pseudo(data, "pseudo-labels + so, no bank", "so", bank=False),
+        pseudo(data, "pseudo-labels + so, unbiased", "so", estimator="unbiased"),
+        pseudo(data, "pseudo-labels, no neighbours", neighbours=0),
+    ]
+    found = [replace(row, splits=ten) for row in alone[:5]] + alone[5:]
+    found += [replace(row, phase=2) for row in ours] + [replace(row, phase=3) for row in others + aligned]
+    found += [replace(row, phase=4, pool=INDUCTIVE) for row in ours]
+    found += [replace(row, phase=5, splits=second) for row in ours] + [replace(row, phase=6) for row in scatters]
+    found += [replace(row, phase=7, splits=second, pool=INDUCTIVE) for row in ours]
+    if data == "pacs":
+        few = [*alone[:2], *ours]
+        found += [replace(row, phase=8, shots=shots) for shots in (1, 10) for row in few]
+    return found
+
+
+def development(data: str) -> list[Row]:
+    """Return the rows by which settings were chosen; every one is compared on the same splits."""
+    rows = [*_development_rows(data)]
+    tasks = {
+        "office31": [("W-A", (101,)), ("D-A", (101,)), ("A-W", (101,))],
+        "pacs": [("photo-cartoon", (101, 102, 103)), ("cartoon-photo", (101,))],
+    }
+    return [
+        replace(row, shifts=(shift,), splits=splits, pool=row.pool if row.pool == SUPERVISED else INDUCTIVE)
+        for shift, splits in tasks[data]
+        for row in rows
+    ]
+
+
+def _development_rows(data: str) -> Sequence[Row]:
+    plain = {"neighbours": 0, "threshold": 0.9, "lr": 0.01}
+    voted = {"neighbours": 5, "threshold": 0.8, "lr": 0.01}
+    changes: dict[str, dict[str, Any]] = {
+        "uniform": {"prior": "uniform"},
+        "threshold 0.6": {"threshold": 0.6},
+        "10 neighbours": {"neighbours": 10},
+        "rate 0.02": {"lr": 0.02},
+        "600 steps": {"steps": 600},
+        "information": {"pool_loss": "pseudo+im"},
+    }
+    return [
+        Row(data, "frozen head", "s+t", {"trains": "head"}),
+        *(
+            supervised(data, f"{name}, rate {lr}", name, lr=lr)
+            for name in ("s+t", "m", "so")
+            for lr in (0.001, 0.003, 0.01)
+        ),
+        Row(data, "frozen head with the pool", "s+t", {"trains": "head"}, INDUCTIVE),
+        pseudo(data, "pseudo-labels, no neighbours", **plain),
+        pseudo(data, "pseudo-labels", **voted),
+        *(pseudo(data, f"pseudo-labels, {name}", **{**voted, **change}) for name, change in changes.items()),
+        *(pseudo(data, f"pseudo-labels + {name}", name, **voted) for name in ("m", "means", "so")),
+        *(pseudo(data, f"pseudo-labels + {name}, no bank", name, bank=False, **voted) for name in ("m", "means", "so")),
+        pseudo(data, "pseudo-labels + m, uniform", "m", prior="uniform", **voted),
+        *(
+            pseudo(data, f"adamatch + {name}, {count} neighbours, threshold {least}", name, pool_loss="adamatch", lr=0.01, neighbours=count, threshold=least)
+            for name in ("s+t", "m", "means")
+            for count, least in ((0, 0.9), (5, 0.9), (5, 0.8))
+            if (name, count) != ("s+t", 0)
+        ),
+        pseudo(data, "pseudo-labels, uniform, 600 steps", **{**voted, "prior": "uniform", "steps": 600}),
+        pseudo(data, "pseudo-labels, uniform, teacher 0.95", **{**voted, "prior": "uniform", "teacher": 0.95}),
+        pseudo(data, "pseudo-labels, uniform, no neighbours", **{**plain, "prior": "uniform"}),
+        *(
+            replace(published(data, name), name=f"{name}, rate {lr}", settings={**BUDGET, "lr": lr})
+            for name in ("entropy", "im", "mme", "mcc", "fixmatch", "adamatch")
+            for lr in (0.003, 0.01)
+            if lr == 0.01 or "match" not in name
+        ),
+    ]

@@ -1,0 +1,139 @@
+"""The study of unlabelled images: what they add, by protocol and by method, in one harness.
+
+    python studies/unlabelled/study.py office31 DATA/office31 --out study-office31
+    python studies/unlabelled/study.py pacs DATA/pacs --out study-pacs
+    python studies/unlabelled/study.py pacs DATA/pacs --out study-pacs --development
+
+Finished cells are kept: the same command goes on where it stopped (`--minutes` stops it in time), and `cells.csv` in
+the folder lists them. `rows.py` says what is compared. Development splits served to choose settings, those of one data set
+for the other: none of their results is reported as one. A GPU with 16 cores takes about a quarter of an hour for each.
+"""
+
+import argparse
+import csv
+import multiprocessing
+import os
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from rows import Row, development, study
+
+from sohot._device import choose_device
+from sohot.experiments.cell import Cell
+from sohot.experiments.cell_training import Workplace
+from sohot.experiments.cell_trunks import needed_features
+from sohot.experiments.engines import Outcome
+from sohot.experiments.engines.local import LocalEngine
+from sohot.experiments.grid_run import GridPlan, GridWatcher, plan_grid, run_grid
+from sohot.experiments.store import Store
+from sohot.runs.trunk_folder import CHUNK, TrunkFolder, join_images
+
+
+class OutOfTime(Exception):  # noqa: N818 - it names what happened
+    """The time is up; what is finished is kept."""
+
+
+class Clock(GridWatcher):
+    """Says how far it is, and stops in time."""
+
+    def __init__(self, seconds: float) -> None:
+        self.began, self.seconds, self.done = time.perf_counter(), seconds, 0
+
+    def finished(self, outcome: Outcome) -> None:
+        """Count a cell."""
+        self.done += 1
+        passed = time.perf_counter() - self.began
+        if outcome.error is not None:
+            print(f"{outcome.cell.label()}: {outcome.error}", flush=True)
+        if self.done % 50 == 0:
+            print(f"{self.done} cells in {passed:.0f} s", flush=True)
+        if passed > self.seconds:
+            raise OutOfTime
+
+
+def plan(rows: Sequence[Row], root: Path, out: Path, device: str) -> tuple[GridPlan, dict[str, Row]]:
+    """List the cells of all rows, those of one split together: they share what they start from."""
+    named: dict[str, Row] = {}
+    cells: list[Cell] = []
+    where: Workplace | None = None
+    for row in rows:
+        planned = plan_grid(row.grid(), root, out, device=device)
+        where = planned.where
+        cells += [cell for cell in planned.cells if cell.key not in named]
+        named |= {cell.key: row for cell in planned.cells}
+    assert where is not None
+    cells.sort(key=lambda cell: (named[cell.key].phase, cell.shift, cell.split, cell.pool))
+    return GridPlan(planned.grid, cells, where), named
+
+
+def fill(part: int, parts: int, cells: Sequence[Cell], where: Workplace) -> None:
+    """Pass a part of the images through the trunks."""
+    for folder, lists in needed_features(cells, where):
+        for images in join_images(lists):
+            missing = folder.missing(images)
+            for start in range(part * CHUNK, len(missing), parts * CHUNK):
+                some = images.subset(missing[start : start + CHUNK])
+                TrunkFolder(folder.folder.parent, folder.trunk, folder.spec, folder.views).add(
+                    some, choose_device(where.device), 1
+                )
+
+
+def prepare(cells: Iterable[Cell], where: Workplace, processes: int) -> None:
+    """Pass all images through the trunks in several processes: one process is held up by its own threads."""
+    one_each = list({(cell.shift, cell.split, cell.pool, cell.settings.get("trains")): cell for cell in cells}.values())
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as workers:
+        work = partial(fill, parts=processes, cells=one_each, where=where)
+        list(workers.map(work, range(processes)))
+
+
+def write_cells(planned: GridPlan, named: dict[str, Row], data: str) -> None:
+    """Write the accuracy of every finished cell."""
+    with Store(planned.results) as store:
+        records = [record for record in store.records(every=True) if record.key in named and record.result is not None]
+    with open(planned.where.out / "cells.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(
+            ["data", "row", "protocol", "shots", "shift", "split", "accuracy", "mean of classes", "collapse"]
+        )
+        for record in records:
+            cell, row, result = record.cell, named[record.key], record.result
+            assert result is not None
+            numbers = [f"{100 * share:.3f}" for share in (result.accuracy.micro, result.accuracy.macro)]
+            collapsed = any("without them" in note for note in result.notes)
+            writer.writerow([data, row.name, cell.pool, row.shots, cell.shift, cell.split, *numbers, int(collapsed)])
+
+
+def main() -> None:
+    """Run the study, or the part of it that serves development."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", choices=("office31", "pacs"))
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--development", action="store_true")
+    parser.add_argument("--phases", default="", help="only these, such as 1,2")
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2))
+    parser.add_argument("--device", default="auto")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = development(given.data) if given.development else study(given.data)
+    if given.phases:
+        rows = [row for row in rows if str(row.phase) in given.phases.split(",")]
+    planned, named = plan(rows, given.root, given.out, given.device)
+    clock = Clock(60 * given.minutes)
+    print(f"{len(planned.cells)} cells", flush=True)
+    prepare(planned.cells, planned.where, given.workers)
+    print(f"prepared in {time.perf_counter() - clock.began:.0f} s", flush=True)
+    try:
+        run_grid(planned, LocalEngine(given.workers, given.device), watcher=clock)
+    except OutOfTime:
+        print(f"the time is up after {clock.done} cells", flush=True)
+    write_cells(planned, named, given.data)
+
+
+if __name__ == "__main__":
+    main()

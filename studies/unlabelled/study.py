@@ -5,8 +5,9 @@
     python studies/unlabelled/study.py pacs DATA/pacs --out study-pacs --development
 
 Finished cells are kept: the same command goes on where it stopped (`--minutes` stops it in time), and `cells.csv` in
-the folder lists them. `rows.py` says what is compared. Development splits served to choose settings, those of one data set
-for the other: none of their results is reported as one. A GPU with 16 cores takes about a quarter of an hour for each.
+the folder lists them. `rows.py` says what is compared, `tables.py` shows it. Development splits served to choose
+settings, those of one data set for the other: none of their results is reported as one. A GPU with 16 cores takes about
+a quarter of an hour for each data set.
 """
 
 import argparse

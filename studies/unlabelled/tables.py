@@ -1,0 +1,95 @@
+"""Tables of the study of unlabelled images, from the lists of its cells.
+
+    python studies/unlabelled/tables.py docs/results/unlabelled-cells.csv
+
+For each data set and protocol: accuracy in %, by row and shift, and paired differences from other rows. Shifts are
+averaged first, split by split, because those of one split share images; only splits that both rows have are compared.
+"""
+
+import argparse
+import csv
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from rows import SHIFTS
+
+from sohot.data.pools import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
+from sohot.reporting.statistics import PairedDifference, overall_difference
+
+Accuracies = Mapping[tuple[str, int], float]
+Key = tuple[str, str, int, str]  # data set, protocol, shots, row
+
+HEAD, BOTH, ALONE = "frozen head", "s+t", "pseudo-labels"
+
+
+def read(files: Sequence[Path]) -> dict[Key, dict[tuple[str, int], float]]:
+    """Read the accuracy of each row by shift and split."""
+    found: defaultdict[Key, dict[tuple[str, int], float]] = defaultdict(dict)
+    for file in files:
+        with open(file, newline="", encoding="utf-8") as lines:
+            for cell in csv.DictReader(lines):
+                key = cell["data"], cell["protocol"], int(cell["shots"]), cell["row"]
+                found[key][cell["shift"], int(cell["split"])] = float(cell["accuracy"])
+    return dict(found)
+
+
+def mean_of(cells: Accuracies, shifts: Sequence[str]) -> float:
+    """Return the mean over the shifts of the means over the splits."""
+    return fmean(fmean(value for (one, _), value in cells.items() if one == shift) for shift in shifts)
+
+
+def difference(one: Accuracies, other: Accuracies, shifts: Sequence[str]) -> str:
+    """Return the paired difference in words."""
+    found = overall_difference(one, other, shifts)
+    return "–" if found is None or found.low is None else in_words(found)
+
+
+def in_words(found: PairedDifference) -> str:
+    """Return a difference with its 95 % interval, p and the number of splits that are better."""
+    p = "p < 0.001" if found.p_t is not None and found.p_t < 0.001 else f"p = {found.p_t:.3f}"
+    return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}], {p}, {found.wins} of {found.pairs}"
+
+
+def table(cells: Mapping[Key, Accuracies], data: str, protocol: str, shots: int) -> Iterator[str]:
+    """Yield a table of a data set under a protocol."""
+    rows = {name: found for (*where, name), found in cells.items() if where == [data, protocol, shots]}
+    shifts = [shift for shift in SHIFTS[data] if any(shift == one for found in rows.values() for one, _ in found)]
+    compared = [HEAD, BOTH] if protocol != INDUCTIVE else [HEAD]
+    baselines = {name: cells.get((data, SUPERVISED, shots, name)) for name in compared}
+    baselines |= {} if protocol == SUPERVISED else {ALONE: rows.get(ALONE)}
+    yield f"{data}, {protocol}, {shots} shots"
+    yield ""
+    yield "| | splits | " + " | ".join(shifts) + " | mean | " + " | ".join(f"− {name}" for name in baselines) + " |"
+    yield "| --- |" + " ---: |" * (2 + len(shifts)) + " --- |" * len(baselines)
+    for name, found in rows.items():
+        done = {shift: [value for (one, _), value in found.items() if one == shift] for shift in shifts}
+        whole = all(done.values())
+        told = [f"{fmean(values):.1f}" if values else "–" for values in done.values()]
+        told.append(f"{mean_of(found, shifts):.2f}" if whole else "–")
+        told += [
+            "" if other is None or other is found else difference(found, other, shifts) for other in baselines.values()
+        ]
+        yield f"| {name} | {min(map(len, done.values()))} | " + " | ".join(told) + " |"
+    yield ""
+
+
+def main() -> None:
+    """Print all tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="+")
+    cells = read(parser.parse_args().files)
+    for data, protocol, shots in dict.fromkeys(key[:3] for key in cells):
+        print(*table(cells, data, protocol, shots), sep="\n")
+    for data in dict.fromkeys(key[0] for key in cells):
+        print(f"{data}, transductive, single comparisons\n")
+        for name in ("means", "m"):
+            pair = [cells.get((data, TRANSDUCTIVE, 3, f"{ALONE} + {one}")) for one in ("so", name)]
+            if all(pair):
+                print(f"- so − {name}, both with pseudo-labels: {difference(*pair, SHIFTS[data])}")  # type: ignore[misc]
+        print()
+
+
+if __name__ == "__main__":
+    main()

@@ -52,7 +52,7 @@ class PoolRecipe:
 
 
 _LONG = 0.99  # FixMatch and AdaMatch test an average with 0.999 after 10⁵ steps and more; hundreds would not reach it
-# AdaMatch's way, with neighbours; chosen on development splits, each data set's on the other (docs/results/unlabelled.md).
+# AdaMatch's way, with neighbours: docs/results/unlabelled.md says how it was chosen.
 _USUAL = PoolRecipe(
     *("pseudo", "pseudo-labels", {PSEUDO: 1.0}),
     threshold=0.8,

@@ -1,48 +1,24 @@
 """Reports in a real browser: nothing fails, nothing is fetched, tables sort, plots answer, phones and the dark work."""
 
-import os
-import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_up_results import EVIL_CLASS, EVIL_ERROR, EVIL_FILE, add_pool, make_experiment, make_run
 from PIL import Image
+from real_browser import Opened, real_browser
 
 from sohot.demo import run_demo
 from sohot.reporting.pages import write_report
 
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
 PHONE, DESK = {"width": 375, "height": 800}, {"width": 1200, "height": 900}
-
-
-def need(found: Any, what: str) -> Any:
-    """Skip where a tool is missing; on the build machine that is a failure."""
-    if found is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"{what} is missing, and CI must run this test")
-        pytest.skip(f"needs {what}")
-    return found
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        sync_playwright = None
-    start = need(sync_playwright, "playwright")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    program = need(next((path for name in names if (path := shutil.which(name))), None), "Chromium")
-    with start() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+    with real_browser() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -57,28 +33,14 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: write_report(folder) for name, folder in reports.items()}
 
 
-@dataclass
-class Opened:
-    """A page and all that it said or asked for."""
-
-    page: Any
-    said: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-
-
 @pytest.fixture
 def load(browser: Any, reports: dict[str, Path]) -> Iterator[Any]:
     contexts = []
 
     def opened(name: str, size: dict[str, int] = DESK, scheme: str = "light") -> Opened:
         contexts.append(browser.new_context(viewport=size, color_scheme=scheme))
-        page = contexts[-1].new_page()
-        found = Opened(page)
-        page.on("console", lambda message: found.said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: found.said.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (found.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: found.asked.append(request.url))
-        page.set_default_timeout(90_000)  # of a machine that has much else to do
+        found = Opened(contexts[-1].new_page())
+        page = found.page
         page.goto(reports[name].as_uri())
         page.wait_for_selector(f"html[data-drawn={scheme}]")
         return found

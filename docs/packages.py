@@ -25,12 +25,14 @@ ABOUT = {
     "runs": "folders ↔ model",
     "experiments": "grids, engines, store",
     "reporting": "tables, figures, pages",
+    "app": "a local page: label, train again",
     "cli": "parses, calls, prints",
     "api": "fit and load from Python",
 }
 PLACES = {
-    "api": (1, 9),
-    "cli": (1, 8),
+    "api": (1, 10),
+    "cli": (1, 9),
+    "app": (1, 8),
     "reporting": (1, 7),
     "experiments": (1, 6),
     "runs": (1, 5),
@@ -70,13 +72,13 @@ def direct(imports: dict[str, set[str]]) -> dict[str, set[str]]:
 
 def draw() -> None:
     """Write the picture."""
-    figure, axes = plt.subplots(figsize=(8, 9.4))
+    figure, axes = plt.subplots(figsize=(8, 10.4))
     frame = {"boxstyle": "round,pad=0.5", "facecolor": "#eef3fb", "edgecolor": "#4063a0"}
     boxes = {}
     for name, (x, y) in PLACES.items():
         text = axes.text(x, y, f"$\\bf{{{name}}}$\n{ABOUT[name]}", ha="center", va="center", fontsize=10, bbox=frame)
         boxes[name] = text.get_bbox_patch()
-    axes.set(xlim=(-0.7, 3.0), ylim=(-0.4, 9.4))
+    axes.set(xlim=(-0.7, 3.0), ylim=(-0.4, 10.4))
     axes.axis("off")
     figure.canvas.draw()  # now the boxes know how large they are
     for name, others in direct(package_imports()).items():

@@ -26,8 +26,9 @@ BELOW: dict[str, set[str]] = {
 }
 BELOW["experiments"] = set(BELOW)
 BELOW["reporting"] = set(BELOW)
+BELOW["app"] = set(BELOW)
 BELOW["cli"] = set(BELOW)
-BELOW["api"] = set(BELOW)
+BELOW["api"] = set(BELOW) - {"app"}
 """What each package may import: data flows from data and networks to runs, experiments and reporting.
 
 Modules beside the packages are tools that all may use (`_files`, `_device`, …), or use all (`demo`)."""

@@ -7,6 +7,7 @@ import typer
 
 from .. import __version__
 from ..data.manifest_rows import LIST
+from .app import app_command
 from .brief_help import showing
 from .data import data_app
 from .experiment import HELP, experiment
@@ -39,6 +40,7 @@ app.command("fit", cls=showing(*_FIT))(make_fit())
 app.command("experiment", help=HELP, cls=showing(*_EXPERIMENT))(experiment)
 app.command("export", cls=OneValueCommand)(export)
 app.command("suggest", cls=showing(*_SUGGEST))(suggest)
+app.command("app", cls=OneValueCommand)(app_command)
 app.command("features", cls=showing(*_FEATURES))(features)
 app.command("fit-features", cls=showing(*_FIT_FEATURES))(make_fit_features())
 app.add_typer(data_app)

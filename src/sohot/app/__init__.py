@@ -1,0 +1,1 @@
+"""`sohot app`: a page on this machine alone, to label images, correct labels, train again and compare runs."""

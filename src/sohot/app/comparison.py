@@ -1,0 +1,117 @@
+"""Two runs side by side: their accuracies, and what they say about the images that both were tested on."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..data.readers import part_of
+from ..reporting.pages.run_images import stored_images
+from ..runs.calibration_file import read_calibration
+from ..runs.description import DESCRIPTION, REPORT, accuracy_name, read_report, values_of
+
+MOST_SHOWN = 60
+"""Images on which the runs differ that are listed."""
+MOST_RUNS = 200
+"""Runs beside a run that are offered."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a run says about a test image: the row of its test, the true class, its answer and the probability."""
+
+    row: int
+    truth: str
+    label: str
+    probability: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the answer is the true class."""
+        return self.truth == self.label
+
+
+def runs_beside(run: Path) -> list[Path]:
+    """List the finished runs in the folder around a run, by name; the run itself is not among them."""
+    around = run.absolute().parent
+    found = [folder for folder in sorted(around.iterdir()) if _is_finished(folder) and not folder.samefile(run)]
+    return found[:MOST_RUNS]
+
+
+def _is_finished(folder: Path) -> bool:
+    try:
+        return (folder / DESCRIPTION).is_file() and (folder / REPORT).is_file()
+    except OSError:  # a folder of somebody else
+        return False
+
+
+def compare(first: Path, second: Path) -> dict[str, Any]:
+    """Compare two runs.
+
+    Args:
+        first: The folder of a run.
+        second: That of another one.
+
+    Returns:
+        As JSON values: the accuracy of each on its own test images; and for the images that both were tested on, how
+        many each gets right, in all and by class, and those that one of them gets right and the other does not.
+
+    Raises:
+        ValueError: A run has no test, or no test image is in both.
+    """
+    one, two = _answers(first), _answers(second)
+    both = [(one[key], two[key]) for key in one if key in two and one[key].truth == two[key].truth]
+    if not both:
+        raise ValueError(f"no image tested both {first.name} and {second.name}, so their answers cannot be compared")
+    different = [pair for pair in both if pair[0].label != pair[1].label]
+    different.sort(
+        key=lambda pair: (pair[0].right == pair[1].right, pair[0].right)
+    )  # what was gained, lost, then the rest
+    return {
+        "first": _own_test(first),
+        "second": _own_test(second),
+        "images": len(both),
+        "right": [sum(pair[run].right for pair in both) for run in (0, 1)],
+        "classes": list(_by_class(both)),
+        "differ": len(different),
+        "different": [_as_json(*pair) for pair in different[:MOST_SHOWN]],
+    }
+
+
+def _answers(folder: Path) -> Mapping[tuple[Path, str], Answer]:
+    """Return the answers of a run to its test images, by their files and parts."""
+    run = stored_images(folder)
+    if run is None or run.outputs.logits is None:
+        raise ValueError(f"{folder.name} keeps no answers to test images, so it cannot be compared")
+    images, calibration = run.images["test"], read_calibration(folder)
+    shares = (run.outputs.logits / (1.0 if calibration is None else calibration.temperature)).softmax(1).max(1)
+    found = {}
+    for row, (share, label) in enumerate(zip(shares.values.tolist(), shares.indices.tolist(), strict=True)):
+        answer = Answer(row, images.classes[images.labels[row]], images.classes[label], share)
+        found[images.files[row].resolve(), part_of(images, row)] = answer
+    return found
+
+
+def _own_test(folder: Path) -> dict[str, Any]:
+    with values_of(folder):
+        report = read_report(folder) or {}
+        accuracy = report.get("accuracy")
+        return {
+            "name": folder.name,
+            "accuracy_name": accuracy_name(report.get("protocol")),
+            "accuracy": accuracy and accuracy["micro"],
+            "interval95": accuracy and accuracy["interval95"],
+            "images": accuracy and accuracy["rows"],
+        }
+
+
+def _by_class(both: list[tuple[Answer, Answer]]) -> Iterator[dict[str, Any]]:
+    for name in dict.fromkeys(pair[0].truth for pair in both):
+        own = [pair for pair in both if pair[0].truth == name]
+        right = [sum(pair[run].right for pair in own) for run in (0, 1)]
+        yield {"name": name, "images": len(own), "right": right}
+
+
+def _as_json(one: Answer, two: Answer) -> dict[str, Any]:
+    said = [{"label": said.label, "probability": said.probability, "right": said.right} for said in (one, two)]
+    return {"row": one.row, "truth": one.truth, "said": said}

@@ -9,6 +9,8 @@ from made_up_results import make_run
 from sohot.app.comparison import compare, runs_beside
 from sohot.runs.description import read_report
 
+CLASSES = ("<img src=x onerror=alert(1)>", "bike", "mug")
+
 
 @pytest.fixture(scope="module")
 def other(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -49,9 +51,11 @@ def test_runs_without_common_images_are_told(made: Path, tmp_path: Path) -> None
         compare(made, elsewhere)
 
 
-def test_runs_beside_are_the_finished_ones(run: Path) -> None:
+def test_runs_beside_are_the_finished_ones_of_the_same_classes(run: Path) -> None:
     shutil.copytree(run, run.with_name("second"))
     (shutil.copytree(run, run.with_name("unfinished")) / "report.json").unlink()
+    (shutil.copytree(run, run.with_name("damaged")) / "report.json").write_text("{}")
     run.with_name("notes").mkdir()
     run.with_name("file").touch()
-    assert [path.name for path in runs_beside(run)] == ["second"]
+    assert [path.name for path in runs_beside(run, CLASSES)] == ["second"]
+    assert runs_beside(run, ("cup", "mug")) == []

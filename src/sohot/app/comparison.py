@@ -1,14 +1,15 @@
 """Two runs side by side: their accuracies, and what they say about the images that both were tested on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ..data.readers import part_of
 from ..reporting.pages.run_images import stored_images
 from ..runs.calibration_file import read_calibration
-from ..runs.description import DESCRIPTION, REPORT, accuracy_name, read_report, values_of
+from ..runs.description import DESCRIPTION, accuracy_name, read_report, values_of
 
 MOST_SHOWN = 60
 """Images on which the runs differ that are listed."""
@@ -31,17 +32,17 @@ class Answer:
         return self.truth == self.label
 
 
-def runs_beside(run: Path) -> list[Path]:
-    """List the finished runs in the folder around a run, by name; the run itself is not among them."""
-    around = run.absolute().parent
-    found = [folder for folder in sorted(around.iterdir()) if _is_finished(folder) and not folder.samefile(run)]
-    return found[:MOST_RUNS]
+def runs_beside(run: Path, classes: Sequence[str]) -> list[Path]:
+    """List the finished runs of the same classes in the folder around a run, by name, without the run itself."""
+    found = (folder for folder in sorted(run.absolute().parent.iterdir()) if _has_classes(folder, classes))
+    return list(islice((folder for folder in found if not folder.samefile(run)), MOST_RUNS))
 
 
-def _is_finished(folder: Path) -> bool:
+def _has_classes(folder: Path, classes: Sequence[str]) -> bool:
     try:
-        return (folder / DESCRIPTION).is_file() and (folder / REPORT).is_file()
-    except OSError:  # a folder of somebody else
+        report = read_report(folder) if (folder / DESCRIPTION).is_file() else None
+        return report is not None and tuple(report["data"]["classes"]) == tuple(classes)
+    except (OSError, ValueError, LookupError, TypeError):  # somebody else's folder, or a damaged run
         return False
 
 

@@ -199,7 +199,11 @@ class Session:
 
     def others(self) -> dict[str, Path]:
         """Return the runs that can be compared with, or used instead: the second one, and those beside the first."""
-        runs = [self.home, *([] if self.other is None else [self.other]), *runs_beside(self.home)]
+        runs = [
+            self.home,
+            *([] if self.other is None else [self.other]),
+            *runs_beside(self.home, self.labelled.classes),
+        ]
         return {_key(path): path for path in runs if _key(path) != _key(self.run.folder)}
 
     def _find(self, key: str) -> Path:

@@ -20,7 +20,8 @@ class Neighbour:
     Attributes:
         row: Its place in the list of its part.
         label: Its class.
-        likeness: Cosine between its features and those of the new image: 1 for the same direction.
+        likeness: Cosine between its features and those of the new image, both seen from the middle of all features that
+            the run keeps: 1 for the same direction.
     """
 
     row: int
@@ -55,24 +56,26 @@ class Surroundings:
         """
         if part not in self.features:
             return []
-        likeness = torch.cosine_similarity(self.features[part], features[None], dim=1)
+        likeness = torch.cosine_similarity(self.features[part] - self._middle, features[None] - self._middle, dim=1)
         found = likeness.topk(min(count, len(likeness)))
         rows = self.rows[part][found.indices].tolist()
         shares = zip(rows, found.values.tolist(), strict=True)
         return [Neighbour(row, self.label(part, row), share) for row, share in shares]
 
     @cached_property
-    def _plane(self) -> tuple[Tensor, Tensor]:
-        """Return the middle of all features, and the two directions in which they differ most (PCA)."""
+    def _middle(self) -> Tensor:
+        """Return the mean of all features."""
+        return torch.cat([*self.features.values()]).double().mean(0)
+
+    @cached_property
+    def _directions(self) -> Tensor:
+        """Return the two directions in which the features differ most (PCA)."""
         rows = torch.cat([*self.features.values()]).double()
-        middle = rows.mean(0)
-        directions = torch.linalg.svd(rows - middle, full_matrices=False).Vh[:2]
-        return middle, directions
+        return torch.linalg.svd(rows - self._middle, full_matrices=False).Vh[:2]
 
     def place(self, features: Tensor) -> list[list[float]]:
         """Return the places of rows of features on the map; the map does not change with them."""
-        middle, directions = self._plane
-        found: list[list[float]] = ((features.double() - middle) @ directions.T).tolist()
+        found: list[list[float]] = ((features.double() - self._middle) @ self._directions.T).tolist()
         return found
 
     def map(self) -> list[dict[str, Any]]:

@@ -52,6 +52,7 @@ function showRun({ run, pool, limits }) {
   if (pool) where.append(make("option", { value: "pool" }, `the run's ${count(pool, "unlabelled image")}`));
 }
 
+// Show the run and the images there are; what it says about them follows.
 async function start() {
   state = await ask("GET", "api/state");
   showRun(state);
@@ -60,9 +61,11 @@ async function start() {
   training.begin(state, { onUse: use, onTrained: listRuns });
   comparison.begin(state);
   for (const image of state.images) cards.add(image);
-  for (const image of state.images) {
-    const card = cards.get(image.key);
-    if (card) await cards.answer(card);
+}
+
+async function answerAll() {
+  for (const { key } of state.images) {
+    if (cards.get(key)) await cards.answer(cards.get(key));
   }
 }
 
@@ -79,10 +82,12 @@ async function use(key) {
   try {
     await ask("PUT", "api/run", { run: key });
     find("training-result").replaceChildren();
+    cards.forget();
     await start();
     find("training-status").textContent = `The page now uses ${state.run.name}.`;
     find("run-name").focus();
     window.scrollTo(0, 0);
+    await answerAll();
   } catch (error) {
     problem(error);
   }
@@ -111,20 +116,36 @@ async function suggest() {
   for (const { key } of suggested) await cards.answer(cards.get(key));
 }
 
+// Upload files, once the page knows its run.
+async function take(found) {
+  try {
+    const files = await found;
+    await begun;
+    upload(files, state.limits);
+  } catch (error) {
+    problem(error);
+  }
+}
+
 function takeDrops() {
   const zone = find("drop");
   for (const event of ["dragenter", "dragover"]) {
     document.addEventListener(event, (drag) => { drag.preventDefault(); zone.classList.add("over"); });
   }
   document.addEventListener("dragleave", (drag) => { if (!drag.relatedTarget) zone.classList.remove("over"); });
-  document.addEventListener("drop", async (drop) => {
+  document.addEventListener("drop", (drop) => {
     drop.preventDefault();
     zone.classList.remove("over");
-    upload(await dropped(drop.dataTransfer), state.limits);
+    take(dropped(drop.dataTransfer));
   });
-  for (const id of ["files", "folder"]) find(id).addEventListener("change", () => upload(chosen(find(id)), state.limits));
+  for (const id of ["files", "folder"]) {
+    find(id).addEventListener("change", () => take(chosen(find(id))));
+    if (find(id).files.length) take(chosen(find(id))); // chosen before this script was here
+  }
 }
 
+const begun = start();
+begun.then(() => Promise.all([answerAll(), training.watch()])).catch(problem);
 takeDrops();
 on("suggest", "click", suggest);
 on("clear", "click", cards.clear);
@@ -134,4 +155,3 @@ find("train").addEventListener("click", () => training.train().catch(problem));
 find("stop").addEventListener("click", () => training.stop().catch(problem));
 find("order").addEventListener("change", () => cards.order(find("order").value));
 find("closer-back").addEventListener("click", closer.goBack);
-start().then(training.watch).catch(problem);

@@ -36,6 +36,14 @@ export async function answer(card) {
   show(card);
 }
 
+// Forget what the run said: another one is asked from now on.
+export function forget() {
+  for (const card of all()) {
+    Object.assign(card, { top: null, neighbours: null, place_on_map: null });
+    show(card);
+  }
+}
+
 function build(card) {
   const id = `label-${card.key}`;
   const choice = make("select", { id, onchange: (event) => label(card, event.target.value || null) });
@@ -47,7 +55,7 @@ function build(card) {
     make("div", { class: "body" },
       make("p", { class: "name", title: card.name }, card.name),
       make("p", { class: "why", hidden: true }),
-      make("ol", { class: "top" }, make("li", { class: "quiet" }, "…")),
+      make("ol", { class: "top" }),
       make("p", { class: "row" },
         make("button", { type: "button", class: "confirm", hidden: true, onclick: () => label(card, card.top[0].label) }),
         make("label", { for: id, class: "choice" }, "Label ", choice)),
@@ -58,6 +66,7 @@ function build(card) {
 
 function show(card) {
   const part = (css) => card.element.querySelector(css);
+  part("ol").replaceChildren(make("li", { class: "quiet" }, "…"));
   if (card.top) {
     part("ol").replaceChildren(...card.top.map(({ label: name, probability }) => make("li", {},
       make("span", { class: "label" }, name),

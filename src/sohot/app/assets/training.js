@@ -19,7 +19,7 @@ export function begin(state, given) {
 
 export function showLabels(labelled, folder) {
   labels = Object.values(labelled).reduce((sum, number) => sum + number, 0);
-  const each = Object.entries(labelled).map(([name, number]) => `${name} ${number}`).join(", ");
+  const each = Object.entries(labelled).map(([name, number]) => `${name}: ${number}`).join(", ");
   if (folder) find("labelled-words").dataset.folder = folder;
   find("labelled-words").textContent = labels
     ? `${count(labels, "labelled image")} (${each}), in ${find("labelled-words").dataset.folder}. Training again adds them to the target images.`

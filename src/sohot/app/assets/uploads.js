@@ -57,5 +57,5 @@ function tell() {
   bar.value = done;
   find("upload-status").textContent = working
     ? `${done} of ${count(total, "image")} done`
-    : `${count(done - refused, "image")} labelled${refused ? `, ${refused} refused` : ""}.`;
+    : `${count(done - refused, "image is", "images are")} here${refused ? `, ${refused} refused` : ""}.`;
 }

@@ -76,7 +76,8 @@ def test_wrong_requests_are_refused_in_a_sentence(app: App, session: Session, dr
         ("PUT", "api/images?name=a.png", b"<svg/>", 415, "a.png cannot be read: it is not an image"),
         ("PUT", "api/images?name=a.png", bytes(MOST_BYTES + 1), 413, "larger than 25 MB"),
         ("POST", "api/suggestions", {"where": "pool", "count": 3}, 400, "has no unlabelled images of its own"),
-        ("POST", "api/suggestions", {"where": "dropped", "count": 51}, 400, "up to 50"),
+        ("POST", "api/suggestions", {"where": "dropped", "count": 51}, 400, "must lie in 1 … 50, got 51"),
+        ("POST", "api/suggestions", {"where": "/etc", "count": 1}, 400, "of those dropped"),
         ("POST", "api/training", None, 400, "no image has a label yet"),
     ]
     for method, path, body, status, sentence in wrong:

@@ -1,33 +1,45 @@
 """`sohot app`, from the terminal: it prints its address, ends at Ctrl-C, and refuses what cannot work in a sentence."""
 
-import json
+import os
 import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from urllib.request import urlopen
 
 import pytest
-from command_line import Ended, start
+from command_line import Ended
 
 from sohot._files import lock_folder
 from sohot.cli import app as app_module
+from sohot.cli.output import print_json
 
 
-def test_it_prints_its_address_answers_there_and_ends_at_ctrl_c(run_copy: Path, tmp_path: Path) -> None:
+def test_it_prints_its_address_answers_there_and_ends_at_ctrl_c(
+    sohot: Callable[..., Ended], run_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     labelled = tmp_path / "mine" / "labelled" / "red"
     labelled.mkdir(parents=True)
     (labelled / f"{'0' * 32}.png").touch()
-    process = start("app", run_copy, "--folder", tmp_path / "mine", "--json")
-    assert process.stdout is not None
-    said = json.loads(process.stdout.readline())
-    assert said["address"].startswith("http://127.0.0.1:")
-    with urlopen(said["address"]) as answer:
-        assert b"<title>sohot</title>" in answer.read()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (0, "")
-    assert err.endswith(f"the app has ended; 1 labelled images are in {tmp_path / 'mine' / 'labelled'}\n")
+    pages: list[bytes] = []
+
+    def visit(said: dict[str, str]) -> None:
+        print_json(said)
+
+        def look() -> None:
+            with urlopen(said["address"]) as answer:
+                pages.append(answer.read())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        Thread(target=look).start()
+
+    monkeypatch.setattr(app_module, "print_json", visit)
+    ended = sohot("app", run_copy, "--folder", tmp_path / "mine", "--json")
+    assert ended.json["address"].startswith("http://127.0.0.1:")
+    assert b"<title>sohot</title>" in pages[0]
+    assert ended.code == 0
+    assert ended.last == f"the app has ended; 1 labelled image is in {tmp_path / 'mine' / 'labelled'}"
     assert not (run_copy / "app").exists()
 
 

@@ -63,7 +63,6 @@ class Session:
                 **self._labels(),
                 "labelled_folder": printable(self.labelled.folder),
                 "pool": 0 if pool is None else len(pool),
-                "has_map": self.run.surroundings is not None,
                 "why_not": why_not(self.run.folder),
                 "runs": [{"key": key, "name": _name(path)} for key, path in self.others().items()],
                 "compare_with": None if self.other is None else _key(self.other),
@@ -131,8 +130,10 @@ class Session:
                 which the chosen ones are then among the dropped ones.
             count: How many.
         """
-        if where not in ("dropped", "pool") or not 1 <= count <= MOST_SUGGESTED:
-            raise ValueError(f"up to {MOST_SUGGESTED} images are suggested, of those dropped or of the run's own")
+        if where not in ("dropped", "pool"):
+            raise ValueError("images are suggested of those dropped or of the run's own")
+        if not 1 <= count <= MOST_SUGGESTED:
+            raise ValueError(f"the number of images to suggest must lie in 1 … {MOST_SUGGESTED}, got {count}")
         with self._lock:
             run = self.run
             try:

@@ -71,7 +71,8 @@ class Surroundings:
     def _directions(self) -> Tensor:
         """Return the two directions in which the features differ most (PCA)."""
         rows = torch.cat([*self.features.values()]).double()
-        return torch.linalg.svd(rows - self._middle, full_matrices=False).Vh[:2]
+        found: Tensor = torch.linalg.svd(rows - self._middle, full_matrices=False).Vh[:2]
+        return found
 
     def place(self, features: Tensor) -> list[list[float]]:
         """Return the places of rows of features on the map; the map does not change with them."""

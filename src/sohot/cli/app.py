@@ -40,14 +40,17 @@ def app_command(
 ) -> None:
     """Open a page in the browser: label images, correct labels, train again, compare runs.
 
-    Drop images or a folder on the page. It shows labels with calibrated confidences, the nearest training images of
-    both domains, and where each image lies on a map of features.
+    Drop images or a folder on the page: it shows their labels, with calibrated confidences.
 
-    Confirm or correct labels: the images go into a folder with one folder per class. Ask which images to label next, as
-    `sohot suggest` does. "Train again" trains a new run beside RUN with these labels; then the page uses it.
+    It also shows the nearest training images of both domains, and where an image lies on a map of features.
 
-    Only this machine can open the page, and only with the address that is printed. Nothing is sent anywhere. Ctrl-C
-    ends it; images and labels are there again the next time.
+    Confirm or correct labels, or ask which images to label next (as `sohot suggest`): they go into a labelled folder.
+
+    "Train again" trains a new run beside RUN, with these labels among its target images; then the page can use it.
+
+    Only this machine can open the page, and only with the address that is printed. Nothing is sent anywhere.
+
+    Ctrl-C ends it. Images and labels are there again the next time.
 
     For example:
 
@@ -108,5 +111,6 @@ def _say_end(session: "Session") -> None:
     if (unfinished := session.close()) is not None:
         say(f"the training was stopped; continue it with: sohot fit --out {printable(unfinished)} --resume")
     labels = len(session.labelled)
-    kept = f"; {labels} labelled images are in {printable(session.labelled.folder)}" if labels else ""
+    images = "image is" if labels == 1 else "images are"
+    kept = f"; {labels} labelled {images} in {printable(session.labelled.folder)}" if labels else ""
     say(f"the app has ended{kept}")

@@ -24,7 +24,9 @@ export async function look(card) {
   back = card;
   find("closer-title").textContent = card.name;
   const domains = { source: "Nearest source images", target: "Nearest labelled target images" };
-  find("closer-neighbours").replaceChildren(...Object.entries(domains).flatMap(([part, title]) => neighbours(card, part, title)));
+  const shown = Object.entries(domains).flatMap(([part, title]) => neighbours(card, part, title));
+  const nothing = make("p", {}, "What trained this model is not kept with it, so there are no neighbours and no map.");
+  find("closer-neighbours").replaceChildren(...(shown.length ? shown : [nothing]));
   place.querySelector(".map").hidden = !map.length;
   if (map.length) drawMap(map, classes, card, all().filter((one) => one.place_on_map));
   place.focus();

@@ -21,9 +21,10 @@ export function showLabels(labelled, folder) {
   labels = Object.values(labelled).reduce((sum, number) => sum + number, 0);
   const each = Object.entries(labelled).map(([name, number]) => `${name}: ${number}`).join(", ");
   if (folder) find("labelled-words").dataset.folder = folder;
+  const then = why === null ? " Training again adds them to the target images." : "";
   find("labelled-words").textContent = labels
-    ? `${count(labels, "labelled image")} (${each}), in ${find("labelled-words").dataset.folder}. Training again adds them to the target images.`
-    : "Give images labels first: confirm or correct what the run says. Training again then adds them to the target images.";
+    ? `${count(labels, "labelled image")} (${each}), in ${find("labelled-words").dataset.folder}.${then}`
+    : `Give images labels: confirm or correct what the run says.${then}`;
   allow();
 }
 

@@ -161,10 +161,14 @@ def test_a_phone_scrolls_down_alone(load: Any, tmp_path: Path) -> None:
     page = load(PHONE).page
     page.reload(wait_until="commit")  # files that are given before the page knows its run wait for it
     names = ["a.png", "a-long-name-without-any-space-" * 5 + ".png"]
-    for seed, name in enumerate(names):
-        (tmp_path / name).write_bytes(picture(seed))
-    page.set_input_files("#files", [tmp_path / name for name in names])
+    (tmp_path / "given" / "inner").mkdir(parents=True)
+    for seed, (folder, name) in enumerate(zip(("given", "given/inner"), names, strict=True)):
+        (tmp_path / folder / name).write_bytes(picture(seed))
+    (tmp_path / "given" / "notes.txt").write_text("no image")
+    page.set_input_files("#folder", tmp_path / "given")
     status(page, "2 images are here.")
+    assert page.locator("#upload-refused").inner_text() == "1 file is not an image"
+    assert {*page.locator(".name").all_inner_texts()} == {f"given/{names[0]}", f"given/inner/{names[1]}"}
     page.locator(".look").first.click()
     page.locator("#closer svg").first.wait_for()
     assert page.locator(".card").first.locator("#closer").count() == 1

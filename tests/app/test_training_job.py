@@ -48,3 +48,11 @@ def test_curves_are_thinned_and_hold_numbers_only(tmp_path: Path, monkeypatch: p
     thin = job.curves()["loss"]
     assert len(thin) <= 8
     assert thin[-1] == whole["loss"][-1]
+
+
+def test_what_it_says_is_not_written_through_a_planted_link(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "log").symlink_to(tmp_path / "precious")
+    with pytest.raises(OSError, match="symbolic links"):
+        TrainingJob(tmp_path / "nothing.toml", tmp_path / "new", tmp_path / "log")
+    assert (tmp_path / "precious").read_text() == "mine"

@@ -1,13 +1,14 @@
 """Two runs side by side: their accuracies, and what they say about the images that both were tested on."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ..data.names import printable
 from ..data.readers import part_of
 from ..reporting.pages.run_images import stored_images
+from ..reporting.pages.run_pictures import Sample, answers
 from ..runs.calibration_file import read_calibration
 from ..runs.description import DESCRIPTION, accuracy_name, read_report, values_of
 
@@ -15,21 +16,6 @@ MOST_SHOWN = 60
 """Images on which the runs differ that are listed."""
 MOST_RUNS = 200
 """Runs beside a run that are offered."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a run says about a test image: the row of its test, the true class, its answer and the probability."""
-
-    row: int
-    truth: str
-    label: str
-    probability: float
-
-    @property
-    def right(self) -> bool:
-        """Whether the answer is the true class."""
-        return self.truth == self.label
 
 
 def runs_beside(run: Path, classes: Sequence[str]) -> list[Path]:
@@ -55,7 +41,7 @@ def compare(first: Path, second: Path) -> dict[str, Any]:
 
     Returns:
         As JSON values: the accuracy of each on its own test images; and for the images that both were tested on, how
-        many each gets right, in all and by class, and those that one of them gets right and the other does not.
+        many each gets right, in all and by class, and those on which their answers differ.
 
     Raises:
         ValueError: A run has no test, or no test image is in both.
@@ -64,10 +50,8 @@ def compare(first: Path, second: Path) -> dict[str, Any]:
     both = [(one[key], two[key]) for key in one if key in two and one[key].truth == two[key].truth]
     if not both:
         raise ValueError(f"no image tested both {first.name} and {second.name}, so their answers cannot be compared")
-    different = [pair for pair in both if pair[0].label != pair[1].label]
-    different.sort(
-        key=lambda pair: (pair[0].right == pair[1].right, pair[0].right)
-    )  # what was gained, lost, then the rest
+    different = [pair for pair in both if pair[0].answer != pair[1].answer]
+    different.sort(key=lambda pair: (pair[0].right == pair[1].right, pair[0].right))  # gains, losses, the others
     return {
         "first": _own_test(first),
         "second": _own_test(second),
@@ -79,18 +63,15 @@ def compare(first: Path, second: Path) -> dict[str, Any]:
     }
 
 
-def _answers(folder: Path) -> Mapping[tuple[Path, str], Answer]:
+def _answers(folder: Path) -> Mapping[tuple[Path, str], Sample]:
     """Return the answers of a run to its test images, by their files and parts."""
     run = stored_images(folder)
     if run is None or run.outputs.logits is None:
         raise ValueError(f"{folder.name} keeps no answers to test images, so it cannot be compared")
     images, calibration = run.images["test"], read_calibration(folder)
-    shares = (run.outputs.logits / (1.0 if calibration is None else calibration.temperature)).softmax(1).max(1)
-    found = {}
-    for row, (share, label) in enumerate(zip(shares.values.tolist(), shares.indices.tolist(), strict=True)):
-        answer = Answer(row, images.classes[images.labels[row]], images.classes[label], share)
-        found[images.files[row].resolve(), part_of(images, row)] = answer
-    return found
+    found = answers(images, run.outputs.logits / (1.0 if calibration is None else calibration.temperature))
+    by_row = sorted(found, key=lambda sample: sample.row)
+    return {(images.files[one.row].resolve(), part_of(images, one.row)): one for one in by_row}
 
 
 def _own_test(folder: Path) -> dict[str, Any]:
@@ -98,7 +79,7 @@ def _own_test(folder: Path) -> dict[str, Any]:
         report = read_report(folder) or {}
         accuracy = report.get("accuracy")
         return {
-            "name": folder.name,
+            "name": printable(folder.name),
             "accuracy_name": accuracy_name(report.get("protocol")),
             "accuracy": accuracy and accuracy["micro"],
             "interval95": accuracy and accuracy["interval95"],
@@ -106,13 +87,13 @@ def _own_test(folder: Path) -> dict[str, Any]:
         }
 
 
-def _by_class(both: list[tuple[Answer, Answer]]) -> Iterator[dict[str, Any]]:
+def _by_class(both: list[tuple[Sample, Sample]]) -> Iterator[dict[str, Any]]:
     for name in dict.fromkeys(pair[0].truth for pair in both):
         own = [pair for pair in both if pair[0].truth == name]
         right = [sum(pair[run].right for pair in own) for run in (0, 1)]
         yield {"name": name, "images": len(own), "right": right}
 
 
-def _as_json(one: Answer, two: Answer) -> dict[str, Any]:
-    said = [{"label": said.label, "probability": said.probability, "right": said.right} for said in (one, two)]
+def _as_json(one: Sample, two: Sample) -> dict[str, Any]:
+    said = [{"label": said.answer, "probability": said.probability, "right": said.right} for said in (one, two)]
     return {"row": one.row, "truth": one.truth, "said": said}

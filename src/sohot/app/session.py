@@ -6,6 +6,7 @@ from threading import RLock
 from typing import Any
 
 from .._files import refuse_link
+from .._reading import read_regular
 from ..data.labelled import LabelledImages
 from ..data.names import printable
 from ..reporting.pages.thumbnails import small_jpeg
@@ -146,7 +147,7 @@ class Session:
                 file = one.prediction.file
                 if where == "pool":
                     name = images.name(images.files.index(file))
-                    found.append({**self.drop(name, file.read_bytes()), "why": one.why})
+                    found.append({**self.drop(name, read_regular(file)), "why": one.why})
                 else:
                     found.append({**self._described(file.stem), "why": one.why})
             return {"suggested": found}

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from .._files import no_follow
 from .._process import search_path
 from ..data.names import printable, visible
 from ..runs.description import DESCRIPTION, REPORT
@@ -36,7 +37,7 @@ class TrainingJob:
     def __init__(self, config: Path, out: Path, log: Path, *, trust: bool = False) -> None:
         self.out, self.log, self.stopped = out, log, False
         words = [sys.executable, "-m", "sohot", "fit", "--config", str(config), "--out", str(out), "--json"]
-        with open(log, "wb") as said:  # in a session of its own, so that Ctrl-C in the terminal is ours to pass on
+        with open(log, "wb", opener=no_follow) as said:  # in a session of its own: Ctrl-C is ours to pass on
             self._process = subprocess.Popen(
                 [*words, *(["--trust"] if trust else [])],
                 stdin=subprocess.DEVNULL,

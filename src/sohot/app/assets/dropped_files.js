@@ -4,6 +4,8 @@ const IMAGES = /\.(jpe?g|jpe|jfif|a?png|bmp|dib|gif|tiff?|webp|avif|p[pgbn]m|tga
 
 const isImage = (file) => file.type.startsWith("image/") || IMAGES.test(file.name);
 
+const byName = (one, other) => one.name.localeCompare(other.name, "en", { numeric: true });
+
 const entries = (reader) => new Promise((done, failed) => reader.readEntries(done, failed));
 
 async function below(entry, found) {
@@ -14,9 +16,9 @@ async function below(entry, found) {
     return;
   }
   const reader = entry.createReader();
-  for (let some = await entries(reader); some.length; some = await entries(reader)) {
-    for (const one of some) await below(one, found);
-  }
+  const inside = [];
+  for (let some = await entries(reader); some.length; some = await entries(reader)) inside.push(...some);
+  for (const one of inside.sort(byName)) await below(one, found);
 }
 
 function sorted(found) {
@@ -26,6 +28,7 @@ function sorted(found) {
 export function chosen(input) {
   const found = [...input.files].map((file) => ({ file, name: file.webkitRelativePath || file.name }));
   input.value = "";
+  if (input.webkitdirectory) found.sort(byName);
   return sorted(found.filter(({ file }) => !file.name.startsWith(".")));
 }
 

@@ -59,7 +59,7 @@ class Session:
         with self._lock:
             pool = None if why_not(self.run.folder) else read_pool(self.run.folder)
             return {
-                "run": {**self.run.facts(), "key": _key(self.run.folder), "is_home": self.run.folder == self.home},
+                "run": {**self.run.facts(), "key": _key(self.run.folder)},
                 "images": [self._described(image.key) for image in self.dropped.all()],
                 **self._labels(),
                 "labelled_folder": printable(self.labelled.folder),

@@ -25,6 +25,7 @@ function on(id, event, work) {
     find("problem").hidden = true;
     control.disabled = true;
     try {
+      await begun;
       await work();
     } catch (error) {
       problem(error);

@@ -1,4 +1,4 @@
-"""Identity of a process on a machine, distinct from a later process with the same number; and what children import."""
+"""Identity of a process on a machine, distinct from a later one of its number; what children import; how they fail."""
 
 import hashlib
 import os
@@ -101,3 +101,14 @@ def search_path() -> dict[str, str]:
     Python 3.10 does not know the variable.
     """
     return {} if {"", os.getcwd()} & set(sys.path) else {"PYTHONSAFEPATH": "1"}
+
+
+def describe_error(error: BaseException) -> str:
+    """Write an error as one sentence: our own messages as they are, others with their class.
+
+    >>> describe_error(ValueError("lr must be above 0")), describe_error(KeyError("a"))
+    ('lr must be above 0', "KeyError: 'a'")
+    """
+    sentence = " ".join(str(error).split())
+    ours = isinstance(error, (ValueError, TypeError, OSError, RuntimeError)) and sentence
+    return sentence if ours else f"{type(error).__name__}: {sentence}".rstrip(": ")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import sohot
-from sohot.experiments.engines import ray_cluster
+from sohot import _ray_cluster as ray_cluster
 from sohot.experiments.engines.ray import RayEngine
 
 GOOD, MAX_RETRIES = 20, 1

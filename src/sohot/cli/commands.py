@@ -15,7 +15,21 @@ from .export import export
 from .features import features, make_fit_features
 from .fit import make_fit
 from .one_value import OneValueCommand
-from .options import Device, HeadWeights, Json, Quiet, ReadThreads, RefuseWrong, Run, Threads, Trust, UnknownBelow
+from .options import (
+    Address,
+    Device,
+    HeadWeights,
+    ImageEngine,
+    Json,
+    Quiet,
+    ReadThreads,
+    RefuseWrong,
+    Run,
+    Threads,
+    Trust,
+    UnknownBelow,
+    cluster_of,
+)
 from .output import print_json, print_text, say
 from .suggest import suggest
 from .weights import weights_app
@@ -114,7 +128,12 @@ def predict(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="CSV file to write; - for standard output, the default.", show_default=False),
+        typer.Option(
+            "--out",
+            help="CSV file to write; - for standard output, the default. With --engine ray: it, or a folder for "
+            "Parquet shards.",
+            show_default=False,
+        ),
     ] = None,
     top: Annotated[int, typer.Option("--top", help="Number of most likely classes to give.")] = 1,
     unknown_below: UnknownBelow = None,
@@ -126,6 +145,8 @@ def predict(
     json: Json = False,
     trust: Trust = False,
     weights: HeadWeights = None,
+    engine: ImageEngine = "local",
+    address: Address = None,
 ) -> None:
     """Label images: file, label and probability; with --top also the next most likely classes.
 
@@ -140,7 +161,10 @@ def predict(
         sohot predict runs/first new_sketches --refuse-wrong 0.8
 
         sohot predict heads/first new_sketches.npz
+
+        sohot predict runs/first many_sketches --engine ray --out labels   # continues if it was stopped
     """
+    cluster = cluster_of(engine, address, out, device, threads, workers)
     from .._device import use_threads
     from .finished_runs import predict_run
 
@@ -158,6 +182,7 @@ def predict(
         json=json,
         trust=trust,
         weights=weights,
+        cluster=cluster,
     )
 
 

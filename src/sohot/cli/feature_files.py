@@ -14,12 +14,13 @@ from ..methods.settings import HeadSettings
 from ..networks.names import absolute_name
 from ..networks.registry import find_builder
 from ..runs.auto import AUTO
-from ..runs.feature_extraction import extract, find_domains, find_unlabelled, is_flat
-from ..runs.feature_network import create_feature_backbone
+from ..runs.feature_extraction import classes_of, extract, find_domains, find_unlabelled, is_flat
+from ..runs.feature_network import FeatureNetwork, create_feature_backbone
 from ..runs.feature_run import POOL, fit_features, require_new_folder
 from ..runs.feature_set import FeatureSet, read_features, read_rows, write_features
 from ..runs.feature_split import REST, split_features
 from ..runs.predictions import require_writable
+from ..runs.ray_blocks import RayBlocks
 from .output import (
     bar,
     percent,
@@ -49,53 +50,66 @@ def make_features(
     workers: int | None,
     quiet: bool,
     json: bool,
+    cluster: RayBlocks | None = None,
 ) -> None:
-    """Extract the features of all images of a folder or a list into one file."""
+    """Extract the features of all images of a folder or a list into one file, or on a cluster into Parquet shards."""
     require_one_output(out, "--out", json)
-    if out.suffix != ".npz" and not is_stream(out):
-        raise ValueError(f"--out {out} must end in .npz")
-    require_writable(out)
+    if cluster is None:
+        if out.suffix != ".npz" and not is_stream(out):
+            raise ValueError(f"--out {out} must end in .npz")
+        require_writable(out)
     if image_size is not None:
         WIDTH.check(image_size, "--image-size")
     if no_labels and dataset is not None:
         raise ValueError("--no-labels takes all images of a folder alike: leave out --dataset, or --no-labels")
     find_builder(backbone)
-    where = choose_device(device)
+    where = choose_device(device if cluster is None else "cpu")
     labelled = not (no_labels or (dataset is None and is_flat(folder)))
     with results_only(), bar(quiet) as progress:
+        check = cluster is None  # else the workers find out which images can be read
         if labelled:
-            domains, left_out = find_domains(folder, dataset, workers, progress)
+            domains, left_out = find_domains(folder, dataset, workers, progress, check=check)
         else:
-            domains, left_out = find_unlabelled(folder, workers, progress)
+            domains, left_out = find_unlabelled(folder, workers, progress, check=check)
         say_left_out(left_out)
-        network = create_feature_backbone(
-            absolute_name(backbone), weights=weights, channels=channels, tap=tap, size=image_size
-        )
+        name = absolute_name(backbone)
+        network = create_feature_backbone(name, weights=weights, channels=channels, tap=tap, size=image_size)
         if not network.pretrained:
             say(f"note: {backbone} has no trained weights here; its features are random")
         if not (labelled or no_labels):
             lacking = "labels" if is_manifest(folder) else "class folders"
             say(f"note: {printable(folder)} has no {lacking}, so its images get no labels")
-        found = extract(
-            domains, network, views=views, labelled=labelled, device=where, workers=workers, progress=progress
-        )
-    write_features(out, found)
+        if cluster is None:
+            found = extract(
+                domains, network, views=views, labelled=labelled, device=where, workers=workers, progress=progress
+            )
+    made = FeatureNetwork.of(network, views).as_json()
+    if cluster is None:
+        write_features(out, found)
+    else:
+        from ..runs.feature_blocks import Extracting
+        from .cluster_runs import extract_on_cluster  # what only a cluster needs
+
+        work = Extracting(name, made, weights, tap, image_size, channels, views, labelled)
+        domains, unreadable = extract_on_cluster(cluster, work, domains, out, each_class=dataset is None, quiet=quiet)
+        left_out = [*left_out, *unreadable]
+    rows, known = sum(map(len, domains.values())), classes_of(domains) if labelled else []
     result = {
         "out": str(out),
-        "rows": len(found),
-        "features": found.features.shape[1],
-        "classes": list(found.classes),
+        "rows": rows,
+        "features": network.feature_size,
+        "classes": known,
         "domains": {name: len(images) for name, images in domains.items()},
-        "network": found.network,
+        "network": made,
         "left_out": [path.as_json() for path in left_out],
     }
     if json:
         print_json(result)
         return
     several = f" in {len(domains)} domains" if len(domains) > 1 else ""
-    classes = f"{len(found.classes)} classes" if labelled else "no labels"
+    classes = f"{len(known)} classes" if labelled else "no labels"
     tell = say if out == STDOUT else print_text
-    tell(f"{out}: {len(found)} rows of {found.features.shape[1]} features, {classes}{several}")
+    tell(f"{out}: {rows} rows of {network.feature_size} features, {classes}{several}")
 
 
 def fit_feature_files(

@@ -10,7 +10,18 @@ import typer
 from ..data.manifest_rows import LIST
 from ..methods.settings import HeadSettings
 from ..networks.names import backbone_names
-from .options import Device, Json, Quiet, ReadThreads, Threads, option_parameters, with_parameters
+from .options import (
+    Address,
+    Device,
+    ImageEngine,
+    Json,
+    Quiet,
+    ReadThreads,
+    Threads,
+    cluster_of,
+    option_parameters,
+    with_parameters,
+)
 
 
 def features(
@@ -22,7 +33,13 @@ def features(
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", help="Feature file to write, .npz; - for standard output.", show_default=False)
+        Path,
+        typer.Option(
+            "--out",
+            help="Feature file to write, .npz; - for standard output. With --engine ray: it, or a folder for Parquet "
+            "shards.",
+            show_default=False,
+        ),
     ],
     backbone: Annotated[str, typer.Option("--backbone", help=f"Network: {', '.join(backbone_names())}.")] = "lite0",
     weights: Annotated[Path | None, typer.Option("--weights", help="File of its weights.", show_default=False)] = None,
@@ -48,6 +65,8 @@ def features(
     workers: ReadThreads = None,
     quiet: Quiet = False,
     json: Json = False,
+    engine: ImageEngine = "local",
+    address: Address = None,
 ) -> None:
     """Pass images through a network once and store the features in a file for `sohot fit-features` and scikit-learn.
 
@@ -57,7 +76,10 @@ def features(
     For example:
 
         sohot features photos --backbone lite0 --out photos.npz
+
+        sohot features many_photos --engine ray --out photo_features   # continues if it was stopped
     """
+    cluster = cluster_of(engine, address, out, device, threads, workers)
     from .._device import use_threads
     from .feature_files import make_features
 
@@ -77,6 +99,7 @@ def features(
         workers=workers,
         quiet=quiet,
         json=json,
+        cluster=cluster,
     )
 
 

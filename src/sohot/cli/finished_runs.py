@@ -14,7 +14,17 @@ from ..data.folders import LeftOut
 from ..data.names import printable
 from ..runs.description import accuracy_name, is_head
 from ..runs.loaded_run import LoadedModel, export_run, images_for, open_model
-from ..runs.predictions import UNKNOWN, Prediction, classify, find_images, predictions_csv, refuse, require_writable
+from ..runs.predictions import (
+    UNKNOWN,
+    Prediction,
+    check_top,
+    classify,
+    find_images,
+    predictions_csv,
+    refuse,
+    require_writable,
+)
+from ..runs.ray_blocks import RayBlocks
 from ..runs.run_outputs import logits_of
 from ..runs.run_pool import protocol_on
 from ..selection.answers import Answers
@@ -107,37 +117,50 @@ def predict_run(
     json: bool,
     trust: bool = False,
     weights: Path | None = None,
+    cluster: RayBlocks | None = None,
 ) -> None:
-    """Label images, or the rows of feature files, and write the labels as CSV."""
+    """Label images, or the rows of feature files, and write the labels as CSV, or on a cluster as Parquet shards."""
     if out == STDOUT:
         out = None
-    if out is not None:
+    if out is not None and cluster is None:
         require_writable(out)
     unreadable: list[LeftOut] = []
+    predictions: list[Prediction] = []
     if tables := [path for path in paths if path.suffix.lower() == ".npz"]:
         from ..runs.stored_head import label_files  # what only a head needs takes a moment to import
 
+        if cluster is not None:
+            raise ValueError("feature files (.npz) are labelled in a moment: leave out --engine ray")
         head = _head_for(tables, folder, paths)
         limit = limit_of(folder, None, unknown_below, refuse_wrong, head.fit.temperature)
         predictions = refuse(label_files(head, tables, top), limit, head.classes)
+        labelled, unknown = _counts(predictions)
     else:
         files = find_images(paths)
-        run = open_for_use(folder, device, trust, weights)
+        run = open_for_use(folder, device if cluster is None else "cpu", trust, weights)
         limit = limit_of(folder, run.calibration, unknown_below, refuse_wrong, run.folded_temperature)
         refuse([], limit, run.classes)  # before images are read
-        with bar(quiet) as progress:
-            predictions, unreadable = classify(run, files, top, workers, progress)
-        say_left_out(unreadable)
-        if not predictions:
-            raise ValueError(f"none of the {len(files)} files can be read")
-        predictions = refuse(predictions, limit, run.classes)
-    unknown = sum(bool(prediction.refused) for prediction in predictions)
-    if out is not None:
+        check_top(top, run.classes)
+        if cluster is not None and out is not None:
+            from ..runs.label_blocks import Labelling, model_stamp
+            from .cluster_runs import label_on_cluster  # what only a cluster needs
+
+            work = Labelling(folder, model_stamp(folder), top, limit, weights, trust)
+            labelled, unknown, unreadable = label_on_cluster(cluster, work, files, run.views, out, quiet)
+        else:
+            with bar(quiet) as progress:
+                predictions, unreadable = classify(run, files, top, workers, progress)
+            say_left_out(unreadable)
+            if not predictions:
+                raise ValueError(f"none of the {len(files)} files can be read")
+            predictions = refuse(predictions, limit, run.classes)
+            labelled, unknown = _counts(predictions)
+    if out is not None and cluster is None:
         write_output(out, predictions_csv(predictions, top).encode())
     result: dict[str, Any] = {
         "run": str(folder),
         "out": None if out is None else str(out),
-        "labelled": len(predictions),
+        "labelled": labelled,
         **({} if limit is None else {"unknown": {"below": limit, "images": unknown}}),
         "unreadable": [path.as_json() for path in unreadable],
     }
@@ -149,7 +172,12 @@ def predict_run(
     else:
         what = "rows" if tables else "images"
         refused = "" if limit is None else f", {unknown} of them {UNKNOWN}"
-        print_text(f"{len(predictions)} {what} labelled in {out}{refused}, {len(unreadable)} could not be read")
+        print_text(f"{labelled} {what} labelled in {out}{refused}, {len(unreadable)} could not be read")
+
+
+def _counts(predictions: Sequence[Prediction]) -> tuple[int, int]:
+    """Count the predictions, and those that are refused."""
+    return len(predictions), sum(bool(prediction.refused) for prediction in predictions)
 
 
 def _head_for(tables: list[Path], folder: Path, paths: Sequence[Path]) -> "StoredHead":

@@ -9,7 +9,10 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from .._limits import check_threads
+from .._outputs import STDOUT
+from ..experiments.engines import ENGINES
 from ..methods.options import Rest, flag, in_groups, kinds_of
+from ..runs.ray_blocks import RayBlocks
 
 Run = Annotated[
     Path,
@@ -41,6 +44,23 @@ Threads = Annotated[
     typer.Option(
         "--threads", min=1, callback=_check_threads, help="CPU threads for computation.", show_default="one per core"
     ),
+]
+
+
+def _check_engine(value: str) -> str:
+    if value not in ENGINES:
+        raise ValueError(f"--engine must be one of {', '.join(ENGINES)}, got {value!r}")
+    return value
+
+
+ImageEngine = Annotated[
+    str,
+    typer.Option("--engine", callback=_check_engine, help="local: this process; ray: many machines (docs/cluster.md)."),
+]
+
+Address = Annotated[
+    str | None,
+    typer.Option("--address", help="Address of the Ray cluster.", show_default="a new local one"),
 ]
 
 Trust = Annotated[
@@ -85,6 +105,22 @@ RefuseWrong = Annotated[
         show_default=False,
     ),
 ]
+
+
+def cluster_of(
+    engine: str, address: str | None, out: Path | None, device: str, threads: int | None, read_threads: int | None
+) -> RayBlocks | None:
+    """Return the cluster that options ask for; None for this process."""
+    if engine == "local":
+        if address is not None:
+            raise ValueError("--address needs --engine ray")
+        return None
+    if out is None or out == STDOUT:
+        raise ValueError("--engine ray keeps what is done: give --out a file, or a folder for Parquet shards")
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"--device must be auto, cpu or cuda with --engine ray, got {device!r}")
+    return RayBlocks(address, device, threads, read_threads)
+
 
 _READ = (int, float, bool, str, Path)
 

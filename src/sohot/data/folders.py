@@ -258,7 +258,7 @@ def keep_readable(
     images = found.images
     broken = unreadable(images, on_progress=on_progress, workers=workers)
     readable = images.subset([row for row in range(len(images)) if row not in broken])
-    _check_no_class_lost(images, readable, broken)
+    check_no_class_lost(images, readable, broken)
     return FolderScan(readable, found.left_out + [LeftOut(images.files[row], broken[row]) for row in sorted(broken)])
 
 
@@ -291,7 +291,8 @@ def _why_unreadable(images: LabelledImages, row: int) -> str | None:
     return None
 
 
-def _check_no_class_lost(images: LabelledImages, readable: LabelledImages, broken: dict[int, str]) -> None:
+def check_no_class_lost(images: LabelledImages, readable: LabelledImages, broken: dict[int, str]) -> None:
+    """Require a readable image of each class; `broken` says why the other rows cannot be read."""
     for label, (before, after) in enumerate(zip(images.counts(), readable.counts(), strict=True)):
         if after == 0:
             row = images.labels.index(label)

@@ -1,12 +1,14 @@
 """From images to features: each image passes through the network once."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from ..data.datasets import open_dataset
@@ -28,7 +30,12 @@ BATCH = 32
 
 
 def find_domains(
-    root: Path, dataset: str | None = None, workers: int | None = None, progress: Progress | None = None
+    root: Path,
+    dataset: str | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    *,
+    check: bool = True,
 ) -> tuple[dict[str, LabelledImages], list[LeftOut]]:
     """Find the images of a folder or a list: one folder per class, or a known data set with its domains.
 
@@ -37,19 +44,20 @@ def find_domains(
         dataset: Name of a known data set in it; None for one domain, named after the folder or the list.
         workers: Threads that read images.
         progress: Receives the number of images checked.
+        check: Decode every image, and leave out those that cannot be read.
 
     Returns:
-        The readable images of each domain, and what was left out and why.
+        The images of each domain, and what was left out and why.
     """
     if dataset is None:
         report = None if progress is None else partial(progress, "checking images")
-        scan = scan_images(root, on_progress=report, workers=workers)
+        scan = scan_images(root, check=check, on_progress=report, workers=workers)
         return {_name(root): scan.images}, scan.left_out
     opened = open_dataset(dataset, root)
     domains, left_out = {}, list(opened.left_out)
     for name, images in opened.domains.items():
         report = None if progress is None else partial(progress, f"checking images of {name}")
-        broken = unreadable(images, on_progress=report, workers=workers)
+        broken = unreadable(images, on_progress=report, workers=workers) if check else {}
         left_out += [LeftOut(images.files[row], broken[row]) for row in sorted(broken)]
         domains[name] = images.subset([row for row in range(len(images)) if row not in broken])
     return domains, left_out
@@ -64,14 +72,19 @@ def is_flat(root: Path) -> bool:
 
 
 def find_unlabelled(
-    root: Path, workers: int | None = None, progress: Progress | None = None, *, partly: bool = False
+    root: Path,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    *,
+    partly: bool = False,
+    check: bool = True,
 ) -> tuple[dict[str, LabelledImages], list[LeftOut]]:
     """Find all images of a folder or a list, whatever their classes, as those of one class; see `find_domains`.
 
     With `partly`, rows of a list that have a label are left out, if others have none.
     """
     report = None if progress is None else partial(progress, "checking images")
-    scan = scan_images(root, labelled=False, partly=partly, on_progress=report, workers=workers)
+    scan = scan_images(root, labelled=False, partly=partly, check=check, on_progress=report, workers=workers)
     return {_name(root): scan.images}, scan.left_out
 
 
@@ -100,12 +113,8 @@ def extract(
         workers: Threads that read images.
         progress: Receives the number of images done.
     """
-    full = {name: images for name, images in domains.items() if len(images)}
-    if not full:
-        raise ValueError("there are no images to extract features from")
-    classes = sorted({name for images in full.values() for name in images.classes}, key=natural_key)
-    place = {name: number for number, name in enumerate(classes)}
-    features, labels = [], []
+    full = _with_images(domains)
+    features = []
     for name, images in full.items():
         batches = iter_batches(images, backbone.input, max(BATCH // views, 1), workers, views=views)
         done = 0
@@ -114,17 +123,53 @@ def extract(
             done += len(outputs)
             if progress is not None:
                 progress(f"features of {name}", done, len(images))
-        labels += [place[images.classes[label]] for label in images.labels]
+    contents = [text for images in full.values() for text in digests(images)]
+    network = FeatureNetwork.of(backbone, views).as_json()
+    return as_set(full, np.concatenate(features), contents, network, labelled=labelled)
+
+
+def as_set(
+    domains: Mapping[str, LabelledImages],
+    features: npt.NDArray[np.float32],
+    contents: Sequence[str],
+    network: dict[str, Any],
+    *,
+    labelled: bool,
+) -> FeatureSet:
+    """Put features beside the images that they are of, domain after domain.
+
+    Args:
+        domains: The images of each domain.
+        features: A row for each image.
+        contents: The digest of each image.
+        network: What made the features.
+        labelled: Store the classes.
+    """
+    full = _with_images(domains)
+    place = {name: number for number, name in enumerate(classes_of(full))}
+    labels = [place[images.classes[label]] for images in full.values() for label in images.labels]
     return FeatureSet(
-        features=np.concatenate(features),
+        features=features,
         labels=np.asarray(labels if labelled else [NO_LABEL] * len(labels), dtype=np.int64),
-        classes=tuple(classes) if labelled else (),
+        classes=tuple(place) if labelled else (),
         files=tuple(images.name(row) for images in full.values() for row in range(len(images))),
-        contents=tuple(text for images in full.values() for text in digests(images)),
+        contents=tuple(contents),
         domains=np.repeat(np.arange(len(full)), [len(images) for images in full.values()]),
         domain_names=tuple(full),
-        network=FeatureNetwork.of(backbone, views).as_json(),
+        network=network,
     )
+
+
+def _with_images(domains: Mapping[str, LabelledImages]) -> dict[str, LabelledImages]:
+    full = {name: images for name, images in domains.items() if len(images)}
+    if not full:
+        raise ValueError("there are no images to extract features from")
+    return full
+
+
+def classes_of(domains: Mapping[str, LabelledImages]) -> list[str]:
+    """Return the classes of all domains that have images, in natural order."""
+    return sorted({name for images in domains.values() if len(images) for name in images.classes}, key=natural_key)
 
 
 def digests(images: LabelledImages) -> list[str]:

@@ -196,7 +196,7 @@ def predictions_of(images: LabelledImages, logits: Tensor, temperature: float = 
     return [replace(prediction, truth=truth) for prediction, truth in zip(found, truths, strict=True)]
 
 
-def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
+def predictions_csv(predictions: Sequence[Prediction], top: int = 1, *, header: bool = True) -> str:
     r"""Write predictions as CSV: file, label, probability, and label_2, probability_2, … for the next ones.
 
     If true classes are known, a column `truth` follows the file. If answers may be refused, `label` is `unknown` for
@@ -204,6 +204,7 @@ def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
 
     Names with commas or quotes are quoted, and control characters, such as line breaks, `escaped`. So that spreadsheets
     do not evaluate names that look like formulas, such a file gets the prefix ./ and such a label an apostrophe.
+    Without the `header`, what goes on from earlier rows.
 
     >>> print(predictions_csv([Prediction(Path("=a,b.png"), ("mug",), (0.75,))]), end="")
     file,label,probability
@@ -213,7 +214,7 @@ def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
     refusing = any(prediction.refused is not None for prediction in predictions)
     more = [name for rank in range(2, top + 1) for name in (f"label_{rank}", f"probability_{rank}")]
     first = ["label", "guess", "probability"] if refusing else ["label", "probability"]
-    rows = [["file", *(["truth"] if known else []), *first, *more]]
+    rows = [["file", *(["truth"] if known else []), *first, *more]] if header else []
     for prediction in predictions:
         pairs = zip(prediction.labels, prediction.probabilities, strict=True)
         cells = [cell for label, share in pairs for cell in (label, f"{share:.6f}")]

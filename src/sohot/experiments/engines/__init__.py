@@ -71,17 +71,6 @@ class Engine(Protocol):
         """
 
 
-def describe_error(error: BaseException) -> str:
-    """Write an error as one sentence: our own messages as they are, others with their class.
-
-    >>> describe_error(ValueError("lr must be above 0")), describe_error(KeyError("a"))
-    ('lr must be above 0', "KeyError: 'a'")
-    """
-    sentence = " ".join(str(error).split())
-    ours = isinstance(error, (ValueError, TypeError, OSError, RuntimeError)) and sentence
-    return sentence if ours else f"{type(error).__name__}: {sentence}".rstrip(": ")
-
-
 def make_engine(
     name: str = "local",
     *,

@@ -8,12 +8,13 @@ import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..._process import describe_error
+from ..._ray_cluster import connection, gpus_each, host_and_port, import_ray, slots
 from ..._start import prepare_process
 from ...functional.plain_checks import check_choice
 from ..cell import Cell
 from ..result import CellResult
-from . import Outcome, Work, describe_error
-from .ray_cluster import connection, host_and_port, import_ray, slots
+from . import Outcome, Work
 
 _QUEUED = 2
 _LOOK_AGAIN_SECONDS = 1.0
@@ -137,10 +138,7 @@ class RayEngine:
     def _gpus(self) -> float:
         if self.gpus_per_cell is not None:
             return self.gpus_per_cell
-        wanted = self.device == "cuda" or (
-            self.device == "auto" and import_ray().cluster_resources().get("GPU", 0) >= 1
-        )
-        return 1.0 if wanted else 0.0
+        return gpus_each(self.device)
 
 
 def _finished(references: list[Any]) -> list[Any]:

@@ -11,9 +11,10 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
+from ..._process import describe_error
 from ..._start import prepare_process
 from ..cell import Cell
-from . import Ended, Work, WorkTogether, describe_error
+from . import Ended, Work, WorkTogether
 
 READY, DONE, FAILED, FULL = "ready", "done", "failed", "full"
 """What a worker tells: that it begins, that a cell is done or has failed, and that a GPU's memory was full."""

@@ -30,7 +30,7 @@ def import_ray() -> Any:
 
 
 def slots(cpus: float, gpus: float) -> int:
-    """Count the cells that the machines of the connected cluster can compute in parallel."""
+    """Count the workers, with so many CPUs and GPUs each, that the machines of the connected cluster have room for."""
     return sum(
         _fitting(node["Resources"], cpus, gpus)
         for node in import_ray().nodes()
@@ -39,13 +39,19 @@ def slots(cpus: float, gpus: float) -> int:
 
 
 def _fitting(resources: Mapping[str, float], cpus: float, gpus: float) -> int:
-    """Count the cells that fit on one machine.
+    """Count the workers that fit on one machine.
 
     >>> _fitting({"CPU": 8.0, "GPU": 1.0}, cpus=2, gpus=0), _fitting({"CPU": 8.0, "GPU": 1.0}, cpus=2, gpus=0.5)
     (4, 2)
     """
     wanted = {"CPU": cpus, "GPU": gpus}
     return min(int(resources.get(kind, 0) / each + 1e-6) for kind, each in wanted.items() if each)
+
+
+def gpus_each(device: str) -> float:
+    """Return how many GPUs a worker gets: one with "cuda", and with "auto" if the connected cluster has any."""
+    wanted = device == "cuda" or (device == "auto" and import_ray().cluster_resources().get("GPU", 0) >= 1)
+    return 1.0 if wanted else 0.0
 
 
 @contextmanager
@@ -78,13 +84,14 @@ def connection(address: str | None, runtime_env: Mapping[str, Any] | None = None
 def _connect(ray: Any, address: str | None, runtime_env: Mapping[str, Any] | None) -> None:
     with _own_sigterm():
         try:
-            ray.init(
-                address=address or "local",
-                runtime_env=dict(runtime_env) if runtime_env else None,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                **({} if address else {"include_dashboard": False}),
-            )
+            with _nothing_on_stderr():  # it announces there that it heeds RAY_BACKEND_LOG_LEVEL
+                ray.init(
+                    address=address or "local",
+                    runtime_env=dict(runtime_env) if runtime_env else None,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    **({} if address else {"include_dashboard": False}),
+                )
         except (OSError, RuntimeError, ValueError) as error:
             where = f"to the Ray cluster at {address}" if address else "to Ray on this machine"
             raise ConnectionError(f"cannot connect {where}: {' '.join(str(error).split())}") from error
@@ -133,6 +140,8 @@ def check_reachable(address: str) -> None:
 def _quiet(ray: Any) -> Iterator[None]:
     """Keep Ray from printing on standard output, which is for results, and from sending usage statistics."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # below it are notes for developers, on standard error
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     # Ray prints notes on dead workers despite log_to_driver; only this switch, which has no public name, stops them.
     # The engine reports them in the outcome.
     worker = ray._private.worker
@@ -142,6 +151,19 @@ def _quiet(ray: Any) -> Iterator[None]:
         yield
     finally:
         worker._worker_logs_enabled = before
+
+
+@contextmanager
+def _nothing_on_stderr() -> Iterator[None]:
+    """Keep libraries that are not written in Python from printing."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from command_line import Domains, Ended, write_images
 
 from sohot.runs import shards
+from sohot.runs.predictions import find_images
 from sohot.runs.ray_blocks import BlockFailed, Done, RayBlocks
 from sohot.runs.stored_head import read_head
 
@@ -133,6 +135,26 @@ def test_heads_label_blocks_too(sohot: Command, domains: Domains, many: Path, tm
         sohot("predict", tmp_path / "head", many, "--engine", engine, "--out", tmp_path / f"{engine}.csv")
     assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
     assert len(computed) == BLOCKS
+
+
+def test_shards_of_images_give_what_their_folder_gives(
+    sohot: Command, trained: tuple[Path, Domains], many: Path, tmp_path: Path, computed: list[int]
+) -> None:
+    (many / "green" / "5.png").unlink()
+    with tarfile.open(tmp_path / "many.tar", "w") as opened:
+        for file in find_images([many]):
+            opened.add(file, file.relative_to(many))
+    labels, features = {}, {}
+    for place, engine in ((many, "local"), (tmp_path / "many.tar", "local"), (tmp_path / "many.tar", "ray")):
+        key, out = (place.suffix, engine), tmp_path / f"{place.name}-{engine}"
+        assert sohot("predict", trained[0], place, "--engine", engine, "--out", f"{out}.csv").code == 0
+        labels[key] = Path(f"{out}.csv").read_text().replace(f"{place}/", "")
+        words = ["features", place, "--backbone", "small-cnn", "--image-size", "16", "--engine", engine]
+        assert sohot(*words, "--out", f"{out}.npz").code == 0
+        features[key] = Path(f"{out}.npz").read_bytes()
+    assert labels["", "local"] == labels[".tar", "local"] == labels[".tar", "ray"]
+    assert features["", "local"] == features[".tar", "local"] == features[".tar", "ray"]
+    assert len(computed) == 2 * BLOCKS
 
 
 # Resuming

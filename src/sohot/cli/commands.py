@@ -123,7 +123,8 @@ def predict(
         list[Path],
         typer.Argument(
             metavar="FILES_OR_DIRS...",
-            help=f"Image files, folders, and any {LIST} that names images; or feature files, for a head.",
+            help=f"Image files, folders, any {LIST} that names images, and shards of images (tar, Parquet); or feature "
+            "files, for a head.",
         ),
     ],
     out: Annotated[

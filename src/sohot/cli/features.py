@@ -29,7 +29,8 @@ def features(
         Path,
         typer.Argument(
             metavar="DIR_OR_LIST",
-            help=f"Images in class folders, in the folder itself, or in a {LIST}; or a known data set.",
+            help=f"Images in class folders, in the folder itself, in a {LIST}, or in shards (tar, Parquet); or a known "
+            "data set.",
         ),
     ],
     out: Annotated[

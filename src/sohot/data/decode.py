@@ -10,8 +10,8 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from .._limits import usable_cores
-from .._reading import open_regular
 from .names import printable
+from .shard_files import open_image
 
 # Listed one by one, because Pillow also opens formats that start other programs (EPS) or are not pictures.
 FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "TIFF", "WEBP", "AVIF", "PPM", "TGA", "JPEG2000")
@@ -76,7 +76,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
         UnreadableImage: Opening the file, or the code inside the block, failed.
     """
     try:
-        with open_regular(path) as stream, Image.open(stream, formats=_formats()) as image:
+        with open_image(path) as stream, Image.open(stream, formats=_formats()) as image:
             _check_size(image)
             yield image
     except Exception as error:  # decoders raise errors of every kind on broken bytes
@@ -149,7 +149,7 @@ def _reason(path: str | os.PathLike[str], error: Exception) -> str:
         return f"it has more than the {millions:.0f} million pixels that are safe to decode; make it smaller"
     if isinstance(error, OSError) and error.errno is not None:
         return str(error.strerror)
-    if os.stat(path).st_size == 0:
+    if os.path.isfile(path) and os.stat(path).st_size == 0:
         return "the file is empty"
     if isinstance(error, UnidentifiedImageError):
         return f"it is not an image in a supported format ({', '.join(_formats())})"

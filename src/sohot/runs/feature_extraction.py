@@ -16,10 +16,12 @@ from ..data.decode import default_workers
 from ..data.folders import LeftOut, Walk, unreadable
 from ..data.image_batches import iter_batches
 from ..data.image_places import scan_images
+from ..data.image_shards import images_in, scan_shards, shards_at
 from ..data.labelled import LabelledImages, Progress
 from ..data.manifest_rows import is_manifest, read_rows
 from ..data.names import natural_key, printable
 from ..data.readers import find_reader, part_of
+from ..data.shard_files import open_image
 from ..networks.backbone import Backbone
 from ..networks.inference import run_views
 from .feature_network import FeatureNetwork
@@ -51,7 +53,7 @@ def find_domains(
     """
     if dataset is None:
         report = None if progress is None else partial(progress, "checking images")
-        scan = scan_images(root, check=check, on_progress=report, workers=workers)
+        scan = (scan_shards if shards_at(root) else scan_images)(root, check=check, on_progress=report, workers=workers)
         return {_name(root): scan.images}, scan.left_out
     opened = open_dataset(dataset, root)
     domains, left_out = {}, list(opened.left_out)
@@ -65,6 +67,8 @@ def find_domains(
 
 def is_flat(root: Path) -> bool:
     """Tell whether a folder holds images, but no folders, which would be classes; or a list has no label at all."""
+    if shards := shards_at(root):
+        return not any(image.label for shard in shards for image in images_in(shard))
     if is_manifest(root):
         return not any(row.label for row in read_rows(root))
     folders, files = Walk(root).entries(root)
@@ -84,12 +88,15 @@ def find_unlabelled(
     With `partly`, rows of a list that have a label are left out, if others have none.
     """
     report = None if progress is None else partial(progress, "checking images")
-    scan = scan_images(root, labelled=False, partly=partly, check=check, on_progress=report, workers=workers)
+    if shards_at(root):
+        scan = scan_shards(root, labelled=False, check=check, on_progress=report, workers=workers)
+    else:
+        scan = scan_images(root, labelled=False, partly=partly, check=check, on_progress=report, workers=workers)
     return {_name(root): scan.images}, scan.left_out
 
 
 def _name(root: Path) -> str:
-    return printable(root.stem if is_manifest(root) else root.resolve().name) or "images"
+    return printable(root.stem if root.is_file() else root.resolve().name) or "images"
 
 
 def extract(
@@ -178,8 +185,13 @@ def digests(images: LabelledImages) -> list[str]:
 
     def digest(row: int) -> str:
         file, part = images.files[row], part_of(images, row)
-        found = hashlib.sha256(file.read_bytes() if many is None else many(file, part)).hexdigest()[:32]
+        found = hashlib.sha256(_content(file) if many is None else many(file, part)).hexdigest()[:32]
         return f"{found}#{part}" if many is None and part else found
 
     with ThreadPoolExecutor(default_workers(), thread_name_prefix="sohot-hash") as pool:
         return list(pool.map(digest, range(len(images))))
+
+
+def _content(file: Path) -> bytes:
+    with open_image(file) as stream:
+        return stream.read()

@@ -10,6 +10,7 @@ from .._device import choose_device
 from .._outputs import writing
 from ..data.folders import LeftOut
 from ..data.names import printable
+from ..data.shard_files import shard_of
 from ..training.run_files import checkpoint_folders
 from .calibration_file import CALIBRATION
 from .description import HEAD, is_head
@@ -71,7 +72,7 @@ def require_seen(files: Sequence[Path], left_out: Sequence[LeftOut]) -> None:
     Raises:
         FileNotFoundError: It sees none of them.
     """
-    if len(left_out) == len(files) and not any(file.exists() for file in files):
+    if len(left_out) == len(files) and not any(file.exists() or shard_of(file) for file in files):
         raise FileNotFoundError(
             f"{printable(files[0])} cannot be found: images must have the same path on every machine (docs/cluster.md)"
         )

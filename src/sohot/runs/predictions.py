@@ -18,6 +18,7 @@ from .._reading import read_regular
 from ..data.decode import SUFFIXES, UnreadableImage, default_workers, read_image
 from ..data.folders import LeftOut
 from ..data.image_batches import read_ahead
+from ..data.image_shards import images_in, shards_at
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
 from ..data.manifest import read_manifest
@@ -56,7 +57,7 @@ class Prediction:
 
 
 def find_images(paths: Sequence[Path]) -> list[Path]:
-    """List the images among files and folders, with everything inside the folders, and what lists of images name.
+    """List the images among files and folders, with everything inside the folders, and what lists or shards hold.
 
     A file is accepted whatever its name. Links to folders are not followed, which avoids endless loops; hidden files
     are skipped. A path given twice is listed once.
@@ -67,7 +68,9 @@ def find_images(paths: Sequence[Path]) -> list[Path]:
     """
     images: dict[Path, None] = {}
     for path in paths:
-        if path.is_dir():
+        if shards := shards_at(path):
+            images.update(dict.fromkeys(image.file for shard in shards for image in images_in(shard)))
+        elif path.is_dir():
             inside = list(_below(path))
             if not inside:
                 raise ValueError(f"{printable(path)} holds no images")

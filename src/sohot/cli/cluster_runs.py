@@ -37,7 +37,7 @@ def label_on_cluster(
         "command": "predict",
         "model": work.stamp,
         "images": len(files),
-        "list": digest_of(map(os.fspath, files)),
+        "list": digest_of([*map(os.fspath, files), *map(os.path.abspath, files[:1])]),
         "top": work.top,
         "unknown_below": work.below,
         "rows": rows,
@@ -86,7 +86,7 @@ def extract_on_cluster(
             text
             for name, images in domains.items()
             for row, label in enumerate(images.labels)
-            for text in (name, images.name(row), images.classes[label] if work.labelled else "")
+            for text in (name, os.path.abspath(images.files[row]), images.name(row), images.classes[label])
         ),
         "labelled": work.labelled,
         "rows": max(len(rows) for _, rows in blocks),

@@ -95,7 +95,7 @@ class RayBlocks:
                 BlockWorker,
                 fn_constructor_args=(task, tries, os.getcwd(), device, int(cpus), self.read_threads or int(cpus)),
                 batch_size=1,
-                concurrency=min(room, len(items)),
+                concurrency=(min(room, len(items)), len(items)),  # more when machines join
                 num_cpus=cpus,
                 num_gpus=gpus,
             )

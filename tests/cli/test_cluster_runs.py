@@ -196,6 +196,9 @@ def test_shards_of_another_call_are_refused(
     (many / "red" / "0.png").unlink()
     assert f"(images {IMAGES}, now {IMAGES - 1})" in sohot(*words).last
     assert not computed
+    for shard in (tmp_path / "labels").glob("part-*"):
+        shard.unlink()
+    assert sohot(*words, *change).code == 0  # nothing is mixed where nothing is
 
 
 # Bad input

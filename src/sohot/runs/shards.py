@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .._files import holding_folder, is_intact, is_leftover, sealed, write_atomically, write_json
+from .._files import holding_folder, is_intact, sealed, write_atomically, write_json
 from .._reading import read_json, require_regular
 from ..data.folders import LeftOut
 
@@ -147,12 +147,13 @@ def open_shards(folder: Path, job: Mapping[str, Any], count: int) -> Iterator[Sh
 
 
 def _claim(folder: Path, job: dict[str, Any]) -> None:
-    """Note what the shards of a folder are, or check that it is this job's."""
-    if not (folder / JOB).exists():
-        if any(not entry.name.startswith(".") and not is_leftover(entry) for entry in folder.iterdir()):
-            raise ValueError(f"--out {folder} is a folder with other things in it: give a new or an empty folder")
+    """Note what the shards of a folder are, or check that those that it has are this job's."""
+    names = {entry.name for entry in folder.iterdir() if not entry.name.startswith(".")} - {JOB}
+    if not names:
         write_json(folder / JOB, sealed(job))
         return
+    if not (folder / JOB).exists():
+        raise ValueError(f"--out {folder} is a folder with other things in it: give a new or an empty folder")
     advice = "give another folder, or remove this one"
     try:
         found = read_json(folder / JOB)

@@ -1,13 +1,15 @@
 """What `sohot features` and `sohot fit-features` do: extract features once, train many classifiers on them."""
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 from .._device import choose_device
 from .._outputs import STDOUT, is_stream
-from ..data.manifest_rows import is_manifest
+from ..data.folders import LeftOut
+from ..data.labelled import LabelledImages
 from ..data.names import printable
 from ..methods.options import WIDTH, convert, flag
 from ..methods.settings import HeadSettings
@@ -77,7 +79,7 @@ def make_features(
         if not network.pretrained:
             say(f"note: {backbone} has no trained weights here; its features are random")
         if not (labelled or no_labels):
-            lacking = "labels" if is_manifest(folder) else "class folders"
+            lacking = "labels" if folder.is_file() else "class folders"
             say(f"note: {printable(folder)} has no {lacking}, so its images get no labels")
         if cluster is None:
             found = extract(
@@ -93,23 +95,38 @@ def make_features(
         work = Extracting(name, made, weights, tap, image_size, channels, views, labelled)
         domains, unreadable = extract_on_cluster(cluster, work, domains, out, each_class=dataset is None, quiet=quiet)
         left_out = [*left_out, *unreadable]
-    rows, known = sum(map(len, domains.values())), classes_of(domains) if labelled else []
-    result = {
-        "out": str(out),
-        "rows": rows,
-        "features": network.feature_size,
-        "classes": known,
-        "domains": {name: len(images) for name, images in domains.items()},
-        "network": made,
-        "left_out": [path.as_json() for path in left_out],
-    }
+    _tell_features(out, domains, classes_of(domains) if labelled else None, network.feature_size, made, left_out, json)
+
+
+def _tell_features(
+    out: Path,
+    domains: Mapping[str, LabelledImages],
+    classes: list[str] | None,
+    width: int,
+    network: dict[str, Any],
+    left_out: list[LeftOut],
+    json: bool,
+) -> None:
+    """Print what was written: the rows of each domain, their classes (None without labels) and what was left out."""
+    counts = {name: len(images) for name, images in domains.items()}
+    rows = sum(counts.values())
     if json:
-        print_json(result)
+        print_json(
+            {
+                "out": str(out),
+                "rows": rows,
+                "features": width,
+                "classes": classes or [],
+                "domains": counts,
+                "network": network,
+                "left_out": [path.as_json() for path in left_out],
+            }
+        )
         return
     several = f" in {len(domains)} domains" if len(domains) > 1 else ""
-    classes = f"{len(known)} classes" if labelled else "no labels"
+    known = "no labels" if classes is None else f"{len(classes)} classes"
     tell = say if out == STDOUT else print_text
-    tell(f"{out}: {rows} rows of {network.feature_size} features, {classes}{several}")
+    tell(f"{out}: {rows} rows of {width} features, {known}{several}")
 
 
 def fit_feature_files(

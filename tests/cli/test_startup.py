@@ -85,6 +85,7 @@ def test_help_and_lists_do_not_wait_for_torch(command: str, tmp_path: Path) -> N
         ("evaluate", "Missing argument 'RUN'"),
         ("app nothing", "nothing: there is no such run folder"),
         ("export run", "give --onnx FILE or --package DIR"),
+        ("predict run . --engine ray --address nowhere --out x", "the address of a Ray cluster must be HOST:PORT"),
         ("data check nonsense .", "must be one of"),
         ("weights pack lite7 --out w.safetensors", "did you mean 'lite2'?"),
         ("experiment nonsense", "there is no experiment 'nonsense'"),

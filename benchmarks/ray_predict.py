@@ -168,11 +168,12 @@ def main() -> None:
                 "",
                 *compare(Path(folder), few, many, rounds),
             ]
-            report += ["", f"Best of {rounds} turns, without the start of the commands. Other work shared the cores:"]
             report += [
-                f"the load was {load:.0f} before and {os.getloadavg()[0]:.0f} after. On busy cores two processes get a larger"
+                "",
+                f"Best of {rounds} turns, without the start of the commands. Other work shared the cores: the load was",
+                f"{load:.0f} before and {os.getloadavg()[0]:.0f} after. On busy cores two processes get more than",
+                "one, so compare by processor seconds, not by the clock.",
             ]
-            report += ["share than one, so compare by processor seconds, not by the clock."]
         if arguments.part != "speed":
             if arguments.part == "memory":
                 make_head(Path(folder))

@@ -155,7 +155,7 @@ def main() -> None:
     report = [
         "# Labelling images on Ray, on one machine",
         "",
-        "Command: `python benchmarks/ray_predict.py`, here each `--part` by itself. EfficientNet-Lite0 and a head;",
+        "Command: `python benchmarks/ray_predict.py`. EfficientNet-Lite0 and a head;",
         "made-up images of 160 × 120. Processor seconds are those of all processes, Ray's own included.",
         f"Python {platform.python_version()}, torch {torch.__version__}, Ray {version('ray')}, {os.cpu_count()} cores.",
     ]

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .datasets import read_class_table as read_class_table
     from .decode import UnreadableImage as UnreadableImage
     from .decode import read_image as read_image
+    from .digit_folders import DigitFolders as DigitFolders
+    from .digit_folders import write_digit_folders as write_digit_folders
     from .digits import font_digits as font_digits
     from .digits import handwritten_digits as handwritten_digits
     from .folders import ClassMismatchError as ClassMismatchError

@@ -1,9 +1,9 @@
-# make install | demo | toy | test | lint | dist | bench | bench-cache | bench-gpu: each sets up .venv first.
+# make install | demo | toy | test | lint | docs | dist | bench | bench-cache | bench-gpu: each sets up .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo toy test lint dist bench bench-cache bench-gpu clean
+.PHONY: install demo toy test lint docs dist bench bench-cache bench-gpu clean
 
 install: $(VENV)/.installed-dev
 
@@ -27,6 +27,13 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, into build/docs: runs every example and notebook, needs no connection, and takes a warning for an error.
+docs: install $(VENV)/.installed-docs
+	rm -rf build/docs build/doctrees docs/gallery
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --builder html --conf-dir docs --doctree-dir build/doctrees \
+		--fail-on-warning --keep-going --quiet . build/docs
+	$(BIN)/python docs/_site/links.py build/docs
+
 # The wheel is built from the source archive, so trying it in an environment of its own tries both.
 dist: install
 	rm -rf dist build/fresh
@@ -48,4 +55,4 @@ bench-gpu: install
 	PYTHONPATH=src $(GPU_PYTHON) benchmarks/gpu.py
 
 clean:
-	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo build dist docs/gallery .mypy_cache .pytest_cache .ruff_cache .hypothesis

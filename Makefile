@@ -28,7 +28,7 @@ lint: install
 	$(BIN)/mypy
 
 # The site, into build/docs: runs every example and notebook, needs no connection, and takes a warning for an error.
-docs: install $(VENV)/.installed-docs
+docs: $(VENV)/.installed-docs
 	rm -rf build/docs build/doctrees docs/gallery
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --builder html --conf-dir docs --doctree-dir build/doctrees \
 		--fail-on-warning --keep-going --quiet . build/docs

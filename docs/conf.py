@@ -51,7 +51,7 @@ default_role = "py:obj"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
@@ -63,6 +63,8 @@ sphinx_gallery_conf: dict[str, Any] = {
     "gallery_dirs": "docs/gallery",
     "filename_pattern": r"\.py$",
     "abort_on_example_error": True,
+    "capture_repr": (),
+    "min_reported_time": 600,
     "copyfile_regex": r".*\.rst",
     "download_all_examples": False,
     "show_signature": False,
@@ -79,6 +81,9 @@ sphinx_gallery_conf: dict[str, Any] = {
         ]
     ),
 }
+
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
 html_title = "sohot"
@@ -108,7 +113,14 @@ def _leave_out(app: Sphinx, kind: str, name: str, thing: object, skip: bool, opt
     return True if name.startswith("set_") and name.endswith("_request") else None
 
 
+def _whole_sentence(app: Sphinx, kind: str, name: str, thing: object, options: object, lines: list[str]) -> None:  # noqa: ARG001
+    """Keep the sentence about a property whole: what stands before a colon would be taken for a type."""
+    if kind in ("property", "attribute") and lines:
+        lines[0] = lines[0].replace(": ", " – ", 1)
+
+
 def setup(app: Sphinx) -> None:
     """Connect what the reference needs."""
+    app.connect("autodoc-process-docstring", _whole_sentence, priority=400)  # before napoleon reads it
     app.connect("missing-reference", _public_name)
     app.connect("autodoc-skip-member", _leave_out)

@@ -2,8 +2,9 @@
 A grid of trainings on Ray
 ==========================
 
-Which method, which setting, how many labels? A *grid* trains every combination over several random choices of the
-labelled images, and compares them pairwise. `Ray <https://docs.ray.io>`_ spreads its cells over cores or machines.
+Which method, which setting, how many labels? A *grid* trains every combination over
+several random choices of the labelled images, and compares them pairwise. `Ray
+<https://docs.ray.io>`_ spreads its cells over cores or machines.
 """
 
 import tempfile
@@ -25,8 +26,9 @@ folders.new.rmdir()
 # %%
 # The grid
 # --------
-# A few lines of TOML: two domains, two splits, three methods. A small network trains from scratch, so that this page is
-# built in seconds; ``backbone = "lite0"`` is what you would write.
+# A few lines of TOML: two domains, two splits, three methods. A small network trains
+# from scratch, so that this page is built in seconds; ``backbone = "lite0"`` is what
+# you would write.
 
 (work / "mine.toml").write_text(
     """
@@ -43,20 +45,23 @@ target_shots = 3
 image_size = 16
 from_scratch = true
 trains = "all"
-steps = 25
+steps = 40
 lr = 0.01
 optimizer = "adamw"
 """,
     encoding="utf-8",
 )
-plan = plan_grid(read_grid(work / "mine.toml"), work / "digits", work / "results", device="cpu")
+plan = plan_grid(
+    read_grid(work / "mine.toml"), work / "digits", work / "results", device="cpu"
+)
 print(len(plan.cells), "cells")
 
 # %%
 # Compute it
 # ----------
-# ``RayEngine()`` starts Ray on this machine; ``RayEngine("10.0.0.1:6379")`` uses a cluster. Finished cells are stored
-# at once: if the program is killed, the same lines go on from there.
+# ``RayEngine()`` starts Ray on this machine; ``RayEngine("10.0.0.1:6379")`` uses a
+# cluster. Finished cells are stored at once: if the program is killed, the same lines
+# go on from there.
 
 result = run_grid(plan, RayEngine())
 print(result.computed, "cells computed,", len(result.failed), "failed")
@@ -64,8 +69,9 @@ write_outputs(result.records, plan.grid, work / "results")
 print((work / "results" / "table.txt").read_text(encoding="utf-8"))
 
 # %%
-# The same on the command line is ``sohot experiment mine.toml --data digits --engine ray --out results``. The folder
-# then also holds the table as Markdown, LaTeX, CSV and JSON, figures, and a page. Every cell is there to draw from:
+# The same on the command line is ``sohot experiment mine.toml --data digits --engine
+# ray --out results``. The folder then also holds the table as Markdown, LaTeX, CSV and
+# JSON, figures, and a page. Every cell is there to draw from:
 
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 scores: dict[str, list[float]] = {}

@@ -34,12 +34,20 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 root_doc = "docs/index"
-include_patterns = ["docs/**.md", "docs/gallery/**.rst", "notebooks/*.ipynb", "benchmarks/results/*.md", "C*.md"]
+include_patterns = [
+    "docs/**.md",
+    "docs/gallery/**.rst",
+    "notebooks/*.ipynb",
+    "benchmarks/results/*.md",
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+]
 exclude_patterns = [".*", "build", "dist", "demo", "runs", "src", "tests", "studies", "**.ipynb_checkpoints"]
 nitpicky = True
 
 # Pages are Markdown that GitHub shows as well.
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "dollarmath", "html_image"]
 myst_heading_anchors = 4
 suppress_warnings = ["myst.header"]  # a page may go from a heading to one two levels down
 nb_execution_mode = "force"

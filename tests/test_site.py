@@ -11,7 +11,8 @@ import sohot
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PACKAGES = {path.parent.name for path in (ROOT / "src" / "sohot").glob("*/__init__.py")} - {"api", "cli"}
+COMMANDS = {"api", "app", "cli"}  # described by their commands, and by what `import sohot` offers
+PACKAGES = {path.parent.name for path in (ROOT / "src" / "sohot").glob("*/__init__.py")} - COMMANDS
 LINKS = runpy.run_path(str(DOCS / "_site" / "links.py"))
 
 

@@ -1,5 +1,6 @@
 """Formulas as pictures inside the page (SVG): they look alike in every browser, without a script or a connection."""
 
+import re
 from html import escape
 from typing import Any
 
@@ -20,8 +21,10 @@ def _drawn(node: nodes.math | nodes.math_block, *, inline: bool) -> str:
     text = node.astext()
     try:
         formula = ziamath.Latex(text, size=PIXELS, inline=inline, color="currentColor")
+        if unknown := re.search(r"\\[A-Za-z]+", formula.mathmlstr()):
+            raise ValueError(f"{unknown[0]} is unknown")
     except Exception as error:  # of any kind: what cannot be drawn must not stop the build without its place
-        _logger.warning("the formula %s cannot be drawn: %s", text, error, location=node)
+        _logger.warning("the formula %s cannot be drawn: %r", text, error, location=node)
         return ""
     tag, shift = ("span", f' style="vertical-align: {formula.getyofst():.1f}px"') if inline else ("div", "")
     return f'<{tag} class="formula" role="img" aria-label="{escape(text)}"{shift}>{formula.svg()}</{tag}>'

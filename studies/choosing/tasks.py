@@ -71,7 +71,7 @@ def _draw(random: np.random.Generator, labels: np.ndarray, count: int) -> np.nda
     return np.sort(np.concatenate(rows))
 
 
-def image_tasks(folder: Path, data: str, backbone: str, draws: range) -> Iterator[Task]:
+def image_tasks(folder: Path, data: str, backbone: str, draws: range, shots: int = SHOTS) -> Iterator[Task]:
     """Draw tasks for every ordered pair of domains of a data set."""
     domains = read_domains(folder, backbone)[data]
     for draw in draws:
@@ -80,7 +80,7 @@ def image_tasks(folder: Path, data: str, backbone: str, draws: range) -> Iterato
                 if source == target:
                     continue
                 random = np.random.default_rng([draw, *f"{source} {target}".encode()])
-                a, b = _draw(random, ys, SOURCE_SHOTS[source]), _draw(random, yt, SHOTS)
+                a, b = _draw(random, ys, SOURCE_SHOTS[source]), _draw(random, yt, shots)
                 rest = np.setdiff1d(np.arange(len(yt)), b)
                 files = {
                     "source_train": [source_files[row] for row in a],

@@ -149,7 +149,7 @@ def test_keys_alone_do_everything(load: Any, tmp_path: Path, session: Session) -
     page.locator("#labelled-words", has_text="1 labelled image").wait_for()
     assert page.evaluate("document.activeElement.matches('.card select')")
     (guess,) = session.labelled.counts()
-    page.keyboard.press("ArrowUp" if guess == session.labelled.classes[-1] else "ArrowDown")
+    page.locator(".card select:focus").press("ArrowUp" if guess == session.labelled.classes[-1] else "ArrowDown")
     page.locator("#labelled-words", has_not_text=f"({guess}: 1)").wait_for()
     assert {*session.labelled.counts()} != {guess}
     press("Tab", ".look")

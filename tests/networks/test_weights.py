@@ -6,7 +6,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from sohot._torchvision import import_torchvision
-from sohot.networks import create_backbone
+from sohot.networks import connection, create_backbone
 from sohot.networks.weights import fill, read_weights
 
 
@@ -93,6 +93,13 @@ def test_half_precision_files_give_full_precision_networks(state):
     assert torch.equal(network.weight, state["weight"])
 
 
+@pytest.fixture
+def connected(monkeypatch):
+    """Downloads are tried as if their servers answered."""
+    monkeypatch.setattr(connection, "reaches", lambda *_: True)
+
+
+@pytest.mark.usefixtures("connected")
 def test_a_failed_download_says_what_to_do(monkeypatch):
     def fail(*_args, **_kwargs):
         raise OSError("no route to host")
@@ -107,6 +114,7 @@ def test_a_failed_download_says_what_to_do(monkeypatch):
         create_backbone("resnet50")
 
 
+@pytest.mark.usefixtures("connected")
 def test_downloads_are_read_as_tensors_alone(monkeypatch):
     asked = {}
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import numpy as np
-from features import _halves, _score
+from features import halves, score
 from tasks import image_tasks
 
 from sohot import SoHoTClassifier
@@ -35,7 +35,7 @@ def measure(folder: Path) -> Iterator[list[object]]:
             shift, draw = task.name.split()
             if shift != name:
                 continue
-            trial = _halves(task, np.random.default_rng(int(draw)))
+            trial = halves(task, np.random.default_rng(int(draw)))
             order = np.random.default_rng([int(draw), 1]).permutation(len(trial.pool[0]))
             for size in SIZES:
                 if size > len(order):
@@ -44,7 +44,7 @@ def measure(folder: Path) -> Iterator[list[object]]:
                 x, y, domain = task.joined()
                 model = SoHoTClassifier(calibrate=False)
                 model.fit(np.concatenate([x, rows]), np.concatenate([y, unknown]), np.concatenate([domain, unknown]))
-                yield [name, draw, shots, size, f"{_score(model, *trial.fresh):.3f}"]
+                yield [name, draw, shots, size, f"{score(model, *trial.fresh):.3f}"]
 
 
 def draw_figure(file: Path, picture: Path) -> None:

@@ -49,7 +49,8 @@ class Trial:
     fresh: tuple[np.ndarray, np.ndarray]
 
 
-def _halves(task: Task, random: np.random.Generator) -> Trial:
+def halves(task: Task, random: np.random.Generator) -> Trial:
+    """Halve the rows that are not labelled: some are the pool, the others are never seen."""
     x, y = task.test
     order = random.permutation(len(y))
     pool, fresh = np.sort(order[: len(y) // 2]), np.sort(order[len(y) // 2 :])
@@ -72,7 +73,7 @@ def _unknown(trial: Trial, random: np.random.Generator) -> Trial:
 def make_trial(folder: Path, task: Task, pool: str) -> Trial:
     """Give a task the pool of some name."""
     random = np.random.default_rng([3, *f"{task.name} {pool}".encode()])
-    trial = _halves(task, np.random.default_rng([2, *task.name.encode()]))
+    trial = halves(task, np.random.default_rng([2, *task.name.encode()]))
     if pool == GOOD:
         return trial
     x, y = trial.pool
@@ -120,16 +121,17 @@ def measure(folder: Path, data: str, draw: int, number: int, pool: str, estimato
     model = {"always": SoHoTClassifier(calibrate=False)}.get(
         estimator, bare if "CV" in estimator else SoHoTClassifier()
     )
-    before = [_score(bare, *rows) for rows in (trial.pool, trial.fresh)]
+    before = [score(bare, *rows) for rows in (trial.pool, trial.fresh)]
     rows, unknown = trial.pool[0], np.full(len(trial.pool[0]), -1)
     model.fit(np.concatenate([x, rows]), np.concatenate([y, unknown]), np.concatenate([domain, unknown]))
-    after = [_score(model, *rows) for rows in (trial.pool, trial.fresh)]
+    after = [score(model, *rows) for rows in (trial.pool, trial.fresh)]
     numbers = (f"{before[0]:.4f}", f"{after[0]:.4f}", f"{before[1]:.4f}", f"{after[1]:.4f}")
     kept = int("the unlabelled rows count" in model.reason_)
     return [task.data, task.name, pool, estimator, len(rows), kept, *numbers, model.reason_]
 
 
-def _score(model: SoHoTClassifier, x: np.ndarray, y: np.ndarray) -> float:
+def score(model: SoHoTClassifier, x: np.ndarray, y: np.ndarray) -> float:
+    """Return the accuracy in % on rows whose class is known; NaN if there are none."""
     known = y >= 0
     return float("nan") if not known.any() else 100 * model.score(x[known], y[known])
 

@@ -11,8 +11,8 @@ from .split_file import POOL
 
 POOL_DEFAULTS: dict[str, Any] = {"method": "s+t", "lr": 0.01, "steps": 240, "batch_rows": 128, "pool_rows": 64}
 """Pseudo-labels need a higher rate and more steps than three labels per class do; with them, aligning the domains as
-well added nothing on development splits of Office-31 and PACS (docs/unlabelled.md). Batches are small: two cores shall
-finish in a quarter of an hour."""
+well adds nothing clear (docs/results/unlabelled.md). Batches are small: two cores shall finish in a quarter of an
+hour."""
 
 
 def has_pool(config: RunConfig) -> bool:

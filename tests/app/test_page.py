@@ -166,6 +166,35 @@ def test_keys_alone_do_everything(load: Any, tmp_path: Path, session: Session) -
     assert opened.said == []
 
 
+def test_a_label_outlives_an_answer_that_was_under_way(load: Any, tmp_path: Path, session: Session) -> None:
+    page = load().page
+    (tmp_path / "a.png").write_bytes(picture(1))
+    page.set_input_files("#files", tmp_path / "a.png")
+    status(page, "1 image is here.")
+    held = []
+
+    def hold(route: Any) -> None:
+        """Let the app answer, and keep the answer back."""
+        if route.request.method == "GET":
+            held.append((route, route.fetch()))
+        else:
+            route.continue_()
+
+    page.route("**/api/images/*", hold)
+    page.locator("#suggest").click()
+    status(page, "1 image is suggested")
+    while not held:
+        page.wait_for_timeout(20)
+    page.locator(".confirm").click()
+    page.locator("#labelled-words", has_text="1 labelled image").wait_for()
+    (guess,) = session.labelled.counts()
+    with page.expect_response("**/api/images/*"):
+        held[0][0].fulfill(response=held[0][1])
+    page.locator("#suggest:enabled").wait_for()  # the answer was taken
+    assert page.locator(".card select").input_value() == guess
+    assert page.locator(".confirm").is_hidden()
+
+
 def test_a_phone_scrolls_down_alone(load: Any, tmp_path: Path) -> None:
     page = load(PHONE).page
     names = ["a.png", "a-long-name-without-any-space-" * 5 + ".png"]

@@ -31,8 +31,10 @@ export function add(image) {
   return card;
 }
 
+// What the run says about an image. Its label may have changed since the question, so it is not taken from the answer.
 export async function answer(card) {
-  Object.assign(card, await ask("GET", `api/images/${card.key}`));
+  const { label: _, ...said } = await ask("GET", `api/images/${card.key}`);
+  Object.assign(card, said);
   show(card);
 }
 
@@ -133,7 +135,7 @@ export function order(how) {
 
 export function suggest(suggested) {
   for (const card of all()) Object.assign(card, { rank: undefined, why: "" });
-  suggested.forEach((image, rank) => add({ ...image, rank }));
+  suggested.forEach((image, rank) => add({ ...image, ...cards.get(image.key), why: image.why, rank }));
   all().forEach(show);
   order("suggested");
 }

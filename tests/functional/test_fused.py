@@ -87,6 +87,14 @@ def test_a_layout_covers_all_columns_and_takes_classes_of_equal_size(rows: int, 
         assert columns_each * parts >= size
 
 
-def test_importing_leaves_the_kernels_alone() -> None:
-    code = "import sys, sohot, sohot.functional; assert 'sohot.functional.fused.passes' not in sys.modules"
+def test_to_a_compiler_the_choice_is_a_constant() -> None:
+    marked = torch.compiler.assume_constant_result(lambda: None)
+    assert vars(fused._suits) == vars(marked) != {}
+
+
+def test_importing_leaves_the_kernels_and_the_compiler_alone() -> None:
+    code = (
+        "import sys; from sohot import ScatterAlignment; from sohot.functional import scatter_alignment; "
+        "assert not {'sohot.functional.fused.passes', 'torch._dynamo'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

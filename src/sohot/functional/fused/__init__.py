@@ -37,10 +37,13 @@ def is_usable(source: Tensor, target: Tensor, num_classes: int) -> bool:
     return _HAS_TRITON and source.device.type == "cuda" and _suits(source.device)
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _suits(device: torch.device) -> bool:
     """Whether a GPU has matrix units for tf32 and bfloat16, and kernels can be compiled for it."""
     return torch.version.cuda is not None and _capability(device) >= (8, 0) and kernels_work(device)
+
+
+# What torch.compiler.assume_constant_result sets; that function would first import the compiler, for two seconds.
+_suits._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=64)

@@ -19,8 +19,9 @@ demo: install
 toy: install
 	$(BIN)/python examples/toy.py --out demo
 
+# Tests start many processes, which keep the bytecode of this package for one another, also where that is turned off.
 test: install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
 
 lint: install
 	$(BIN)/ruff check .

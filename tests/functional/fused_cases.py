@@ -15,6 +15,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
+from interpreted import patch_language_once
 from oracle import batch
 from torch import Tensor
 
@@ -303,4 +304,5 @@ def all_cases() -> dict[str, dict[str, float]]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    patch_language_once()
     print(json.dumps(all_cases()))

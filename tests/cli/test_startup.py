@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,23 +24,56 @@ HEAVY = {
     "torchvision",
     "triton",
 }
-CALL = """
-import json, sys
-from sohot.cli import main
-try:
-    main(sys.argv[1:])
-except SystemExit as ended:
-    print(json.dumps([ended.code, sorted(sys.modules)]), file=sys.stderr)
+# Imports the command line once, then runs each command in a copy of itself: a start costs no more than what it imports.
+SERVER = """
+import json, os, sys, traceback
+from sohot.cli import main, commands
+for line in sys.stdin:
+    arguments, cwd, said, told = json.loads(line)
+    if os.fork():
+        os.wait()
+        print(flush=True)
+        continue
+    for stream, name in ((0, os.devnull), (1, said), (2, said)):
+        os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND), stream)
+    os.chdir(cwd)
+    try:
+        main(arguments)
+    except SystemExit as ended:
+        sys.stdout.flush()
+        with open(told, "w") as stream:
+            json.dump([ended.code, sorted(sys.modules)], stream)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(0)
 """
+Call = Callable[..., tuple[int, str, set[str]]]
 
 
-def call(*arguments: str, cwd: Path) -> tuple[int, str, set[str]]:
+@pytest.fixture(scope="module")
+def server() -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER], env=python_path(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        process.communicate()
+
+
+@pytest.fixture
+def call(server: "subprocess.Popen[str]", tmp_path_factory: pytest.TempPathFactory) -> Call:
     """Give a command's exit code, its output and the heavy packages it has imported."""
-    ended = subprocess.run(
-        [sys.executable, "-c", CALL, *arguments], env=python_path(), cwd=cwd, capture_output=True, text=True, check=True
-    )
-    code, modules = json.loads(ended.stderr.splitlines()[-1])
-    return code, ended.stdout + ended.stderr, HEAVY & set(modules)
+    said, told = (tmp_path_factory.mktemp("call") / name for name in ("said", "told"))
+
+    def called(*arguments: str, cwd: Path) -> tuple[int, str, set[str]]:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        print(json.dumps([arguments, str(cwd), str(said), str(told)]), file=server.stdin, flush=True)
+        assert server.stdout.readline() == "\n"
+        assert told.exists(), said.read_text()
+        code, modules = json.loads(told.read_text())
+        return code, said.read_text(), HEAVY & set(modules)
+
+    return called
 
 
 @pytest.mark.parametrize(
@@ -61,7 +95,7 @@ def call(*arguments: str, cwd: Path) -> tuple[int, str, set[str]]:
         "data fetch office31",
     ],
 )
-def test_help_and_lists_do_not_wait_for_torch(command: str, tmp_path: Path) -> None:
+def test_help_and_lists_do_not_wait_for_torch(call: Call, command: str, tmp_path: Path) -> None:
     code, said, heavy = call(*command.split(), cwd=tmp_path)
     assert code == 0
     assert said
@@ -93,14 +127,14 @@ def test_help_and_lists_do_not_wait_for_torch(command: str, tmp_path: Path) -> N
         ("experiment office-alexnet", "--data is missing"),
     ],
 )
-def test_a_wrong_call_is_refused_before_torch_is_there(command: str, sentence: str, tmp_path: Path) -> None:
+def test_a_wrong_call_is_refused_before_torch_is_there(call: Call, command: str, sentence: str, tmp_path: Path) -> None:
     code, said, heavy = call(*command.split(), cwd=tmp_path)
     assert code == 2
     assert sentence in said
     assert not heavy
 
 
-def test_what_a_run_is_can_be_told_without_torch(trained: tuple[Path, Domains], tmp_path: Path) -> None:
+def test_what_a_run_is_can_be_told_without_torch(call: Call, trained: tuple[Path, Domains], tmp_path: Path) -> None:
     code, said, heavy = call("info", str(trained[0]), "--json", cwd=tmp_path)
     assert code == 0
     assert '"state": "finished' in said

@@ -34,9 +34,9 @@ def test_gradient_equals_autograd_on_the_oracle(data: Batch, orders: tuple[int, 
 
 
 @pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
-@pytest.mark.parametrize("orders", ORDER_SETS)
+@pytest.mark.parametrize("orders", [(3,), (4, 2), (2, 3, 4), (5,)])
 def test_gradcheck_first_and_second_derivative(orders: tuple[int, ...], estimator: str) -> None:
-    data = batch(0, [3, 0, 1, 4], [4, 2, 3, 2], size=2)  # missing, one-sample and two-sample classes among them
+    data = batch(0, [3, 0, 1, 2], [4, 1, 2, 2], size=2)  # missing, one-sample and two-sample classes among them
     weights = torch.rand(1 + len(orders), 4, dtype=torch.float64, requires_grad=True)
 
     def loss(source: Tensor, target: Tensor, weights: Tensor) -> Tensor:

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from warm_process import WarmProcess
 
 import sohot
 from sohot.networks import inference
@@ -94,10 +93,9 @@ def overriding(arguments: Sequence[object]) -> list[str]:
     return kept
 
 
-def start(*arguments: object) -> "subprocess.Popen[str]":
+def start(*arguments: object) -> WarmProcess:
     """Start the command in a process of its own."""
-    command = [sys.executable, "-m", "sohot", *overriding(arguments)]
-    return subprocess.Popen(command, env=python_path(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return WarmProcess(["-m", "sohot", *overriding(arguments)], python_path())
 
 
 def count_trunk_images(monkeypatch: pytest.MonkeyPatch) -> list[int]:

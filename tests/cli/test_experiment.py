@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -10,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from experiment_work import InlineEngine, small_grid, write_domains
+from warm_process import WarmProcess
 
 from sohot import reporting
 from sohot.experiments import engines
@@ -222,13 +222,8 @@ def test_a_stop_before_the_first_cell_says_how_to_go_on(sohot, mine, monkeypatch
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_experiment_says_how_to_go_on_and_holds_nothing(mine, tmp_path, sent, code):
-    command = [sys.executable, "-m", "sohot", *map(str, mine), "--set", "steps=100000", "--workers", "1"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background have it ignored
-    try:
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    process = WarmProcess(["-m", "sohot", *mine, "--set", "steps=100000", "--workers", "1"], environment)
     wait_for_a_claim(tmp_path / "out" / "results.sqlite", process)
     time.sleep(0.2)
     process.send_signal(sent)

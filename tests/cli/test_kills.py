@@ -1,18 +1,16 @@
 """Commands killed by SIGKILL at random moments, started again, give the bits of those that were never killed."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from command_line import python_path
+from warm_process import run_warm
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_killed_commands_start_again_and_end_in_the_same_bits() -> None:
     script = Path(__file__).with_name("kill_commands.py")
-    command = [sys.executable, str(script), "--kills", "12"]
-    done = subprocess.run(command, env=python_path(), capture_output=True, text=True, timeout=240, check=False)
+    done = run_warm([script, "--kills", "12"], python_path(), timeout=240)
     assert "12 kills of 12 survived" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0

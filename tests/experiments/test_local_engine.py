@@ -2,13 +2,13 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 import warnings
 
 import pytest
 from experiment_work import act, make_cells, notes
+from warm_process import WarmProcess
 
 from sohot._process import _began
 from sohot.experiments.engines import local
@@ -99,7 +99,7 @@ if __name__ == "__main__":
 def test_workers_die_with_their_driver(tmp_path):
     (tmp_path / "driver.py").write_text(DRIVER)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    driver = subprocess.Popen([sys.executable, tmp_path / "driver.py", tmp_path], env=environment)
+    driver = WarmProcess([tmp_path / "driver.py", tmp_path], environment)
     try:
         wait_until(lambda: notes(tmp_path))
         worker = int(notes(tmp_path)[0].split()[1])

@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import socket
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from warm_process import WarmProcess
 
 import sohot
 from sohot.methods import FitSettings
@@ -34,7 +34,7 @@ def free_port() -> int:
         return one.getsockname()[1]
 
 
-def start(out: Path, names: str, count: int = 2) -> list[subprocess.Popen]:
+def start(out: Path, names: str, count: int = 2) -> list[WarmProcess]:
     paths = [str(Path(sohot.__file__).parents[1]), str(HERE)]
     shared = {
         **os.environ,
@@ -47,19 +47,11 @@ def start(out: Path, names: str, count: int = 2) -> list[subprocess.Popen]:
         "LOCAL_WORLD_SIZE": str(count),
         "GROUP_RANK": "0",
     }
-    command = [sys.executable, str(HERE / "ddp_worker.py"), str(out), names]
-    return [
-        subprocess.Popen(
-            command,
-            env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(count)
-    ]
+    words = [HERE / "ddp_worker.py", out, names]
+    return [WarmProcess(words, {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(count)]
 
 
-def finish(workers: list[subprocess.Popen], timeout: float = 120) -> tuple[list[int], list[str]]:
+def finish(workers: list[WarmProcess], timeout: float = 120) -> tuple[list[int], list[str]]:
     try:
         said = [worker.communicate(timeout=timeout)[1] for worker in workers]
     finally:

@@ -3,11 +3,10 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from warm_process import run_warm
 
 import sohot
 
@@ -37,8 +36,7 @@ def found(folder) -> dict:
     worker = Path(__file__).with_name("kill_worker.py")
     paths = [str(Path(sohot.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    command = [sys.executable, str(worker), str(folder), *map(",".join, MOMENTS)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    done = run_warm([worker, folder, *map(",".join, MOMENTS)], environment, timeout=240)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

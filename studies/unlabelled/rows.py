@@ -43,6 +43,7 @@ class Row:
     shots: int = 3
     shifts: tuple[str, ...] = ()
     phase: int = 1
+    backbone: str = "lite0"
 
     def grid(self) -> Grid:
         """Return it as a grid; development splits of Office-31, of which the paper has ten, are drawn likewise."""
@@ -57,6 +58,7 @@ class Row:
             **own,
             shifts=self.shifts or SHIFTS[self.data],
             methods=(self.method,),
+            backbone=self.backbone,
             settings={**self.settings, **draw},
             pool=(self.pool,),
         )
@@ -78,7 +80,7 @@ def pseudo(data: str, name: str, method: str = "s+t", **settings: Any) -> Row:
 
 
 def study(data: str) -> list[Row]:
-    """Return the rows of the study of a data set."""
+    """Return the rows of the study of a data set on EfficientNet-Lite0."""
     ten, second = tuple(range(1, 11)), tuple(range(6, 11))
     alone = [
         Row(data, "frozen head", "s+t", {"trains": "head"}),
@@ -116,6 +118,20 @@ def study(data: str) -> list[Row]:
         few = [*alone[:2], *ours]
         found += [replace(row, phase=8, shots=shots) for shots in (1, 10) for row in few]
     return found
+
+
+def larger(data: str, backbone: str, weights: str | None) -> list[Row]:
+    """Return the rows of the study of a data set on another network: five splits, and the same settings.
+
+    It keeps fewer views of each image: what a larger trunk makes of them takes more room.
+    """
+    own = {"pool_views": 2, **({} if weights is None else {"weights": weights})}
+    chosen = {row.name: row for row in study(data) if row.shots == 3 and row.phase <= 3}
+    rows = [
+        replace(row, backbone=backbone, settings={**row.settings, **own}, splits=(1, 2, 3, 4, 5))
+        for row in chosen.values()
+    ]
+    return rows + [replace(row, phase=4, pool=INDUCTIVE) for row in rows if row.phase == 2]
 
 
 def development(data: str) -> list[Row]:

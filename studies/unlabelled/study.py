@@ -3,6 +3,7 @@
     python studies/unlabelled/study.py office31 DATA/office31 --out study-office31
     python studies/unlabelled/study.py pacs DATA/pacs --out study-pacs
     python studies/unlabelled/study.py pacs DATA/pacs --out study-pacs --development
+    python studies/unlabelled/study.py pacs DATA/pacs --out study-pacs-lite2 --backbone lite2
 
 Finished cells are kept: the same command goes on where it stopped (`--minutes` stops it in time), and `cells.csv` in
 the folder lists them. `rows.py` says what is compared, `tables.py` shows it. Development splits served to choose
@@ -21,7 +22,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from rows import Row, development, study
+from rows import Row, development, larger, study
 
 from sohot._device import choose_device
 from sohot.experiments.cell import Cell
@@ -32,6 +33,8 @@ from sohot.experiments.engines.local import LocalEngine
 from sohot.experiments.grid_run import GridPlan, GridWatcher, plan_grid, run_grid
 from sohot.experiments.store import Store
 from sohot.runs.trunk_folder import CHUNK, TrunkFolder, join_images
+
+FIELDS = ("data", "network", "row", "protocol", "shots", "shift", "split", "accuracy", "mean of classes", "collapse")
 
 
 class OutOfTime(Exception):  # noqa: N818 - it names what happened
@@ -97,15 +100,15 @@ def write_cells(planned: GridPlan, named: dict[str, Row], data: str) -> None:
         records = [record for record in store.records(every=True) if record.key in named and record.result is not None]
     with open(planned.where.out / "cells.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            ["data", "row", "protocol", "shots", "shift", "split", "accuracy", "mean of classes", "collapse"]
-        )
+        writer.writerow(FIELDS)
         for record in records:
             cell, row, result = record.cell, named[record.key], record.result
             assert result is not None
             numbers = [f"{100 * share:.3f}" for share in (result.accuracy.micro, result.accuracy.macro)]
             collapsed = any("without them" in note for note in result.notes)
-            writer.writerow([data, row.name, cell.pool, row.shots, cell.shift, cell.split, *numbers, int(collapsed)])
+            where = cell.pool, row.shots, cell.shift, cell.split
+            network = row.backbone.rpartition(":")[2]
+            writer.writerow([data, network, row.name, *where, *numbers, int(collapsed)])
 
 
 def main() -> None:
@@ -115,6 +118,8 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--development", action="store_true")
+    parser.add_argument("--backbone", default="lite0")
+    parser.add_argument("--weights", help="file of the backbone's weights")
     parser.add_argument("--phases", default="", help="only these, such as 1,2")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2))
@@ -122,6 +127,8 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = development(given.data) if given.development else study(given.data)
+    if given.backbone != "lite0":
+        rows = larger(given.data, given.backbone, given.weights)
     if given.phases:
         rows = [row for row in rows if str(row.phase) in given.phases.split(",")]
     planned, named = plan(rows, given.root, given.out, given.device)

@@ -19,7 +19,7 @@ from sohot.data.pools import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
 from sohot.reporting.statistics import PairedDifference, overall_difference
 
 Accuracies = Mapping[tuple[str, int], float]
-Key = tuple[str, str, int, str]  # data set, protocol, shots, row
+Key = tuple[str, str, str, int, str]  # data set, network, protocol, shots, row
 
 HEAD, BOTH, ALONE = "frozen head", "s+t", "pseudo-labels"
 
@@ -30,7 +30,7 @@ def read(files: Sequence[Path]) -> dict[Key, dict[tuple[str, int], float]]:
     for file in files:
         with open(file, newline="", encoding="utf-8") as lines:
             for cell in csv.DictReader(lines):
-                key = cell["data"], cell["protocol"], int(cell["shots"]), cell["row"]
+                key = cell["data"], cell["network"], cell["protocol"], int(cell["shots"]), cell["row"]
                 found[key][cell["shift"], int(cell["split"])] = float(cell["accuracy"])
     return dict(found)
 
@@ -52,14 +52,14 @@ def in_words(found: PairedDifference) -> str:
     return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}], {p}, {found.wins} of {found.pairs}"
 
 
-def table(cells: Mapping[Key, Accuracies], data: str, protocol: str, shots: int) -> Iterator[str]:
-    """Yield a table of a data set under a protocol."""
-    rows = {name: found for (*where, name), found in cells.items() if where == [data, protocol, shots]}
+def table(cells: Mapping[Key, Accuracies], data: str, network: str, protocol: str, shots: int) -> Iterator[str]:
+    """Yield a table of a data set and a network under a protocol."""
+    rows = {name: found for (*where, name), found in cells.items() if where == [data, network, protocol, shots]}
     shifts = [shift for shift in SHIFTS[data] if any(shift == one for found in rows.values() for one, _ in found)]
     compared = [HEAD, BOTH] if protocol != INDUCTIVE else [HEAD]
-    baselines = {name: cells.get((data, SUPERVISED, shots, name)) for name in compared}
+    baselines = {name: cells.get((data, network, SUPERVISED, shots, name)) for name in compared}
     baselines |= {} if protocol == SUPERVISED else {ALONE: rows.get(ALONE)}
-    yield f"{data}, {protocol}, {shots} shots"
+    yield f"{data}, {network}, {protocol}, {shots} shots"
     yield ""
     yield "| | splits | " + " | ".join(shifts) + " | mean | " + " | ".join(f"− {name}" for name in baselines) + " |"
     yield "| --- |" + " ---: |" * (2 + len(shifts)) + " --- |" * len(baselines)
@@ -80,12 +80,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", type=Path, nargs="+")
     cells = read(parser.parse_args().files)
-    for data, protocol, shots in dict.fromkeys(key[:3] for key in cells):
-        print(*table(cells, data, protocol, shots), sep="\n")
-    for data in dict.fromkeys(key[0] for key in cells):
-        print(f"{data}, transductive, single comparisons\n")
+    for where in dict.fromkeys(key[:4] for key in cells):
+        print(*table(cells, *where), sep="\n")
+    for data, network in dict.fromkeys(key[:2] for key in cells):
+        print(f"{data}, {network}, transductive, single comparisons\n")
         for name in ("means", "m"):
-            pair = [cells.get((data, TRANSDUCTIVE, 3, f"{ALONE} + {one}")) for one in ("so", name)]
+            pair = [cells.get((data, network, TRANSDUCTIVE, 3, f"{ALONE} + {one}")) for one in ("so", name)]
             if all(pair):
                 print(f"- so − {name}, both with pseudo-labels: {difference(*pair, SHIFTS[data])}")  # type: ignore[misc]
         print()

@@ -79,7 +79,7 @@ def test_other_options_cannot_resume(sohot, chosen):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_a_stopped_selection_resumes_to_the_same_weights(sohot, domains, tmp_path):
-    options = ("fit", *domains.options(), "--method", "auto", "--shots", 2, "--steps", 30)
+    options = ("fit", *domains.options(), "--method", "auto", "--shots", 2, "--steps", 100)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     process = start(*options, "--out", cut)
     until = time.monotonic() + 60

@@ -24,7 +24,7 @@ def wait_for_steps(run, process, seconds=60):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_stopped_run_resumes_to_the_same_weights(sohot, domains, tmp_path, sent, code):
-    options = ("fit", *domains.options(), "--shots", 2, "--steps", 60, "--method", "so+zeta", "--seed", 3)
+    options = ("fit", *domains.options(), "--shots", 2, "--steps", 100, "--method", "so+zeta", "--seed", 3)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     process = start(*options, "--out", cut)
     wait_for_steps(cut, process)
@@ -34,7 +34,7 @@ def test_a_stopped_run_resumes_to_the_same_weights(sohot, domains, tmp_path, sen
     sentence = err.rstrip().splitlines()[-1]
     assert f"sohot fit --out {cut} --resume" in sentence
     assert "Traceback" not in err
-    assert "60 steps done; continue: sohot fit" in sohot("info", cut, "--json").json["state"]
+    assert "100 steps done; continue: sohot fit" in sohot("info", cut, "--json").json["state"]
     resumed = sohot("fit", "--out", cut, "--resume", "--json")  # its own configuration, nothing to repeat
     assert resumed.code == 0
     assert resumed.json["resumed_from"] > 0

@@ -70,6 +70,17 @@ def _unknown(trial: Trial, random: np.random.Generator) -> Trial:
     return Trial(task, (trial.pool[0], number[trial.pool[1]]), known(trial.fresh))
 
 
+def skewed_rows(labels: np.ndarray, classes: int, random: np.random.Generator) -> np.ndarray:
+    """Draw a third of the rows, so that every mixture of classes is equally likely."""
+    shares = random.dirichlet(np.ones(classes))[labels] / np.bincount(labels, minlength=classes)[labels]
+    return random.choice(len(labels), len(labels) // 3, replace=False, p=shares / shares.sum())
+
+
+def rows_of_some_classes(labels: np.ndarray, classes: int, random: np.random.Generator) -> np.ndarray:
+    """Return the rows of two thirds of the classes."""
+    return np.flatnonzero(~np.isin(labels, random.permutation(classes)[: classes // 3]))
+
+
 def make_trial(folder: Path, task: Task, pool: str) -> Trial:
     """Give a task the pool of some name."""
     random = np.random.default_rng([3, *f"{task.name} {pool}".encode()])
@@ -80,14 +91,13 @@ def make_trial(folder: Path, task: Task, pool: str) -> Trial:
     chosen = random.permutation(len(y))[:MOST_BAD_ROWS]
     x, y = x[chosen], y[chosen]
     if pool == "skewed":
-        shares = random.dirichlet(np.ones(task.classes))[y] / np.bincount(y, minlength=task.classes)[y]
-        rows = random.choice(len(y), len(y) // 3, replace=False, p=shares / shares.sum())
+        rows = skewed_rows(y, task.classes, random)
         return replace(trial, pool=(x[rows], y[rows]))
     if pool == "ten rows":
         return replace(trial, pool=(x[:10], y[:10]))
     if pool == "a third absent":
-        here = ~np.isin(y, random.permutation(task.classes)[: task.classes // 3])
-        return replace(trial, pool=(x[here], y[here]))
+        rows = rows_of_some_classes(y, task.classes, random)
+        return replace(trial, pool=(x[rows], y[rows]))
     if pool == "a third unknown":
         return _unknown(replace(trial, pool=(x, y)), random)
     if pool == "noise":

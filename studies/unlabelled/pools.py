@@ -14,18 +14,19 @@ import multiprocessing
 import os
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from features import rows_of_some_classes, skewed_rows
 from rows import Row, pseudo, supervised
 
 from sohot.data.labelled import LabelledImages
-from sohot.data.pools import INDUCTIVE, POOL, SUPERVISED
+from sohot.data.pools import INDUCTIVE, POOL
 from sohot.data.protocols.split import Split
 from sohot.experiments.cell import Cell
 from sohot.experiments.cell_training import FEATURES, Workplace, config_of, draw_split
@@ -39,75 +40,63 @@ SHIFTS = {"office31": ("A-W", "W-A"), "pacs": ("photo-cartoon", "cartoon-photo")
 SPLITS = (1, 2, 3, 4, 5)
 SIZES = (10, 30, 100, 300, 1000)
 WHOLE, SKEWED, ABSENT, NONE, LABELLED = "whole", "skewed", "a third absent", "none", "true labels"
+HEAD = {"trains": "head"}
 FIELDS = ("data", "shift", "split", "pool", "images", "way", "accuracy")
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """A pool, and a way to learn from it."""
 
     pool: str
     way: str
-    row: Row
+    settings: Mapping[str, Any]
 
 
 def trials(data: str) -> Iterator[Trial]:
     """List what is compared on every split."""
-    head = Row(data, "frozen head", "s+t", {"trains": "head"}, INDUCTIVE)
-    trained = replace(pseudo(data, "pseudo-labels"), pool=INDUCTIVE)
-    for pool in (NONE, LABELLED):
-        yield Trial(pool, "frozen head", head)
-        yield Trial(pool, "layers trained", supervised(data, "s+t", "s+t"))
-    for pool in (*map(str, SIZES), WHOLE, SKEWED, ABSENT):
-        yield Trial(pool, "frozen head", head)
-        yield Trial(pool, "layers trained", trained)
+    labels, pseudo_labels = supervised(data, "s+t", "s+t").settings, pseudo(data, "pseudo-labels").settings
+    for pool in (NONE, LABELLED, *map(str, SIZES), WHOLE, SKEWED, ABSENT):
+        yield Trial(pool, "frozen head", HEAD)
+        yield Trial(pool, "layers trained", labels if pool in (NONE, LABELLED) else pseudo_labels)
     for pool in (WHOLE, SKEWED, ABSENT):
-        row = replace(trained, settings={**trained.settings, "prior": "estimated"})
-        yield Trial(pool, "layers trained, estimated shares", row)
+        yield Trial(pool, "layers trained, estimated shares", {**pseudo_labels, "prior": "estimated"})
 
 
-def true_labels(pool: LabelledImages, classes: Sequence[str]) -> list[int]:
+def true_labels(pool: LabelledImages, classes: Sequence[str]) -> tuple[int, ...]:
     """Read the classes of a pool's images from the names of their folders."""
-    return [classes.index(file.parent.name) for file in pool.files]
+    return tuple(classes.index(file.parent.name) for file in pool.files)
 
 
-def choose(pool: LabelledImages, kind: str, labels: Sequence[int], seed: Sequence[int]) -> LabelledImages | None:
-    """Take the images of a pool that a trial shows; None if it has too few, or if it shows none."""
-    random, classes = np.random.default_rng([*seed, *kind.encode()]), np.array(labels)
-    if kind in (NONE, LABELLED):
-        return None
+def choose(pool: LabelledImages, kind: str, classes: Sequence[str], seed: Sequence[int]) -> LabelledImages:
+    """Take the images of a pool that a trial shows."""
+    random, labels = np.random.default_rng([*seed, *kind.encode()]), np.array(true_labels(pool, classes))
     if kind == WHOLE:
         return pool
     if kind == SKEWED:
-        shares = random.dirichlet(np.ones(max(labels) + 1))[classes] / np.bincount(classes)[classes]
-        rows = random.choice(len(pool), len(pool) // 3, replace=False, p=shares / shares.sum())
+        rows = skewed_rows(labels, len(classes), random)
     elif kind == ABSENT:
-        gone = random.permutation(max(labels) + 1)[: (max(labels) + 1) // 3]
-        rows = np.flatnonzero(~np.isin(classes, gone))
-    elif int(kind) > len(pool):
-        return None
+        rows = rows_of_some_classes(labels, len(classes), random)
     else:  # smaller ones are part of the larger ones
         rows = np.random.default_rng(seed).permutation(len(pool))[: int(kind)]
     return pool.subset(np.sort(rows).tolist())
 
 
-def data_of(split: Split, trial: Trial, seed: Sequence[int]) -> RunData | None:
-    """Return the images of a trial; None if the pool is too small for it."""
-    source, target, test, pool = (split.sides[side] for side in ("source_train", "target_train", "target_test", POOL))
-    labels = true_labels(pool, split.classes)
-    shown = choose(pool, trial.pool, labels, seed)
-    if shown is None and trial.pool not in (NONE, LABELLED):
-        return None
-    if trial.pool == LABELLED:
+def data_of(split: Split, pool: str, seed: Sequence[int]) -> RunData:
+    """Return the images of a trial."""
+    sides, classes = split.sides, tuple(split.classes)
+    source, target, test = sides["source_train"], sides["target_train"], sides["target_test"]
+    if pool == LABELLED:
+        more = sides[POOL]
         target = replace(
             target,
-            files=(*target.files, *pool.files),
-            labels=(*target.labels, *labels),
-            parts=(*target.parts, *pool.parts),
+            files=(*target.files, *more.files),
+            labels=(*target.labels, *true_labels(more, classes)),
+            parts=(*target.parts, *more.parts),
             groups=(),
         )
-    protocol = SUPERVISED if shown is None else INDUCTIVE
-    return RunData(tuple(split.classes), source, target, test, pool=shown, protocol=protocol)
+    if pool in (NONE, LABELLED):
+        return RunData(classes, source, target, test)
+    return RunData(classes, source, target, test, pool=choose(sides[POOL], pool, classes, seed), protocol=INDUCTIVE)
 
 
 def measure(cell: Cell, *, data: str, where: Workplace, done: set[tuple[str, ...]]) -> list[list[Any]]:
@@ -117,11 +106,10 @@ def measure(cell: Cell, *, data: str, where: Workplace, done: set[tuple[str, ...
     for trial in trials(data):
         if (data, cell.shift, str(cell.split), trial.pool, trial.way) in done:
             continue
-        images = data_of(split, trial, [cell.split, *cell.shift.encode()])
-        if images is None:
+        if trial.pool.isdigit() and int(trial.pool) > len(split.sides[POOL]):
             continue
-        settings = trial.row.settings
-        config = config_of(replace(cell, method=trial.row.method), settings, where)
+        images = data_of(split, trial.pool, [cell.split, *cell.shift.encode()])
+        config = config_of(cell, trial.settings, where)
         accuracy = train_and_test(config, images, TrunkStore(parts=parts)).tested().micro
         size = 0 if images.pool is None else len(images.pool)
         found.append([data, cell.shift, cell.split, trial.pool, size, trial.way, f"{100 * accuracy:.3f}"])
@@ -137,7 +125,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2))
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
-    row = Row(given.data, "frozen head", "s+t", {"trains": "head"}, INDUCTIVE, SPLITS, shifts=SHIFTS[given.data])
+    row = Row(given.data, "frozen head", "s+t", HEAD, INDUCTIVE, SPLITS, shifts=SHIFTS[given.data])
     planned = plan_grid(row.grid(), given.root, given.out, device=given.device)
     file, done = given.out / "pools.csv", set[tuple[str, ...]]()
     if file.exists():

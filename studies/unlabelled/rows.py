@@ -120,7 +120,7 @@ def study(data: str) -> list[Row]:
     return found
 
 
-def larger(data: str, backbone: str, weights: str | None) -> list[Row]:
+def other_network(data: str, backbone: str, weights: str | None) -> list[Row]:
     """Return the rows of the study of a data set on another network: five splits, and the same settings.
 
     It keeps fewer views of each image: what a larger trunk makes of them takes more room.

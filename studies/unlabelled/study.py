@@ -22,7 +22,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from rows import Row, development, larger, study
+from rows import Row, development, other_network, study
 
 from sohot._device import choose_device
 from sohot.experiments.cell import Cell
@@ -118,7 +118,7 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--development", action="store_true")
-    parser.add_argument("--backbone", default="lite0")
+    parser.add_argument("--backbone", default="lite0", help="for other rows: five splits; not with --development")
     parser.add_argument("--weights", help="file of the backbone's weights")
     parser.add_argument("--phases", default="", help="only these, such as 1,2")
     parser.add_argument("--minutes", type=float, default=float("inf"))
@@ -126,9 +126,12 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows = development(given.data) if given.development else study(given.data)
-    if given.backbone != "lite0":
-        rows = larger(given.data, given.backbone, given.weights)
+    if given.development:
+        rows = development(given.data)
+    elif given.backbone == "lite0":
+        rows = study(given.data)
+    else:
+        rows = other_network(given.data, given.backbone, given.weights)
     if given.phases:
         rows = [row for row in rows if str(row.phase) in given.phases.split(",")]
     planned, named = plan(rows, given.root, given.out, given.device)

@@ -135,6 +135,7 @@ export function order(how) {
 
 export function suggest(suggested) {
   for (const card of all()) Object.assign(card, { rank: undefined, why: "" });
+  // A card that is there knows its label best.
   suggested.forEach((image, rank) => add({ ...image, ...cards.get(image.key), why: image.why, rank }));
   all().forEach(show);
   order("suggested");

@@ -96,7 +96,9 @@ def profiled(trainer: Trainer, first: int, steps: int) -> float:
 def augmented_inputs(images: LabelledImages, way: dict[str, Any], workers: int) -> list[Inputs]:
     """Return the source and target of a batch."""
     return [
-        AugmentedImages(images.subset(range(start, start + CLASSES * each)), network().input, workers=workers, **way)
+        AugmentedImages(
+            images.subset(range(start, start + CLASSES * each)), network("resnet50").input, workers=workers, **way
+        )
         for start, each in ((0, SOURCE), (CLASSES * SOURCE, TARGET))
     ]
 

@@ -34,6 +34,7 @@ class Case:
     compile: bool = False
     cache: bool = False
     capture: bool = True
+    network: str = "resnet50"
 
     @property
     def layout(self) -> torch.memory_format:
@@ -83,14 +84,14 @@ def trainer_of(case: Case, method: str, source: Inputs, target: Inputs, steps: i
 
 
 @cache
-def network() -> Backbone:
-    """Build ResNet-50, split into its stages, once."""
-    return create_backbone("resnet50", pretrained=False)
+def network(name: str) -> Backbone:
+    """Build a network, split into its stages, once."""
+    return create_backbone(name, pretrained=False)
 
 
 def make_model(case: Case) -> TwoStreams:
     """Build the streams for a case on the GPU."""
-    model = TwoStreams(deepcopy(network()), CLASSES, trains=case.trains, batch_norm="fixed")
+    model = TwoStreams(deepcopy(network(case.network)), CLASSES, trains=case.trains, batch_norm="fixed")
     return model.to("cuda", memory_format=case.layout)
 
 

@@ -9,8 +9,9 @@ from ..data.labelled import LabelledImages, Progress
 from ..data.pools import POOL, SUPERVISED, TRANSDUCTIVE
 from ..data.protocols.split import Split
 from ..methods.registry import method
+from ..networks.two_streams import BOTH
 from ..runs.frozen_head import is_solved
-from ..runs.run_model import OPTIONS, START, build_model
+from ..runs.run_model import OPTIONS, START
 from ..runs.trunk_folder import TrunkFolder, fill_folders
 from ..runs.trunk_outputs import view_set
 from ..runs.trunk_store import TrunkStore
@@ -49,9 +50,12 @@ def needed_features(
         _require_images(cell, split)
         if progress is not None:
             progress("drawing splits", number, len(cells))
-        network = _network(cell, len(split.classes))
+        network, targets = _network(cell, len(split.classes)), list[LabelledImages]()
+        if config_of(cell, cell.settings, where).batch_norm == BOTH:
+            targets = [split.sides[side] for side in ("target_train", POOL) if side in split.sides]
+            network += repr([cell.shift, cell.split, cell.pool, dict(cell.draw)])
         if network not in trunks:
-            trunks[network] = _Trunks.of(cell, len(split.classes), where)
+            trunks[network] = _Trunks.of(cell, len(split.classes), where, targets, progress)
         if cell.settings.get("augment"):  # different images in every step: nothing can be kept
             continue
         plain, viewed = trunks[network]
@@ -81,9 +85,16 @@ class _Trunks(NamedTuple):
     viewed: dict[str, TrunkFolder] | None
 
     @classmethod
-    def of(cls, cell: Cell, num_classes: int, where: Workplace) -> "_Trunks":
-        config = config_of(cell, cell.settings, where)
-        model, store = build_model(config, num_classes), TrunkStore(where.out / FEATURES)
+    def of(
+        cls,
+        cell: Cell,
+        num_classes: int,
+        where: Workplace,
+        targets: Sequence[LabelledImages] = (),
+        progress: Progress | None = None,
+    ) -> "_Trunks":
+        config, store = config_of(cell, cell.settings, where), TrunkStore(where.out / FEATURES)
+        model = store.parts.network(config, num_classes, targets, progress)
         domains = ("target", "source")
         plain = {domain: store.folder(model, domain) for domain in domains}
         if cell.pool == SUPERVISED or is_solved(model) or not config.pool_weight:

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from .._device import in_order, side_by_side
-from .fusion import fuse_layers
+from .fusion import arranged, fuse_layers
+from .two_passes import in_two_copies
 
 ROWS = 8
 """Images that pass together on a CPU: enough to fill its units, few enough for what they need to stay in its caches."""
@@ -29,7 +30,9 @@ def run_batches(network: nn.Module, batches: Iterable[Tensor], device: torch.dev
         [torch.Size([3, 4])]
     """
     network.eval()
-    if device.type != "cpu":
+    if device.type == "cpu":
+        network = in_two_copies(network)  # threads share it
+    else:
         for batch in batches:
             yield _pass(network, batch.to(device)).cpu()
         return
@@ -86,7 +89,7 @@ def _jobs(
 
 
 def _numbered(number: int, network: nn.Module, rows: Tensor) -> tuple[int, Tensor]:
-    return number, _pass(network, rows.contiguous(memory_format=torch.channels_last) if rows.dim() == 4 else rows)
+    return number, _pass(network, arranged(rows))
 
 
 @torch.no_grad()  # here, because the mode belongs to the thread that computes

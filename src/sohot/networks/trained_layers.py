@@ -66,14 +66,18 @@ def _rewritten(module: nn.Module) -> list[nn.Module]:
 
 def _traced(module: nn.Module) -> fx.Graph | None:
     """Trace what a module computes; None if that depends on its input, or on whether it trains."""
+    modes = [(part, part.training) for part in module.modules()]  # some parts do not train, whatever it does
     graphs = []
-    for training in (False, True):  # it stays in training mode
-        module.train(training)
-        try:
+    try:
+        for training in (False, True):
+            for part, mode in modes:
+                part.training = mode and training
             graphs.append(fx.Tracer().trace(module))
-        except Exception:  # its own Python runs on stand-ins for tensors, and may raise anything
-            module.train()
-            return None
+    except Exception:  # its own Python runs on stand-ins for tensors, and may raise anything
+        return None
+    finally:
+        for part, mode in modes:
+            part.training = mode
     return graphs[1] if str(graphs[0]) == str(graphs[1]) else None
 
 

@@ -65,7 +65,7 @@ def cache_trunk(
     device = next((one.device for one in trunk.parameters()), torch.device("cpu")) if device is None else device
     trunk.to(device).eval()
     run = _run if views is None else partial(run_each_view, views=views)
-    outputs = _told(run(trunk, batches, device=torch.device(device)), rows, progress)
+    outputs = told(run(trunk, batches, device=torch.device(device)), rows, progress)
     return _in_memory(outputs, rows) if file is None else _in_file(outputs, rows, Path(file), key)
 
 
@@ -123,7 +123,8 @@ def _run(trunk: nn.Module, batches: Iterable[Tensor], device: torch.device) -> I
             yield trunk(images.to(device)).cpu().contiguous()
 
 
-def _told(outputs: Iterable[Tensor], rows: int, progress: Callable[[int, int], None] | None) -> Iterator[Tensor]:
+def told(outputs: Iterable[Tensor], rows: int, progress: Callable[[int, int], None] | None) -> Iterator[Tensor]:
+    """Yield batches; tell how many of their rows are done."""
     done = 0
     for batch in outputs:
         yield batch

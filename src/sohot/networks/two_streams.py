@@ -13,6 +13,7 @@ from ..methods.choices import BATCH_NORMS, HEADS, STREAMS
 from .backbone import Backbone
 from .cosine import CosineClassifier
 from .trunk_and_tail import FrozenTrunk, Tail, TargetClassifier
+from .two_passes import TwoPasses, statistics_of
 
 DOMAINS = ("source", "target")
 
@@ -86,7 +87,8 @@ class TwoStreams(nn.Module):
         norm_bound: τ of ‖φ‖² ≤ τ, or None for no bound.
         projection: Size of a linear layer that ends each stream; needed if the domains' feature sizes differ.
         batch_norm: Statistics of batch normalisation in the stages that train: "moving" (as in training from scratch),
-            "fixed" (the network's initial ones), or "auto": fixed if the backbone is pre-trained, else moving.
+            "fixed" (the network's initial ones), or "auto": fixed if the backbone is pre-trained, else moving. "both"
+            are the initial ones and second ones, fixed as well: features are means over two passes, see `TwoPasses`.
         cosine: Temperature of a classifier of directions, see `CosineClassifier`; None for a linear one.
 
     Example:
@@ -126,7 +128,7 @@ class TwoStreams(nn.Module):
         self.pretrained = all(network.pretrained for network in networks.values())
         self.inputs = {domain: networks[key_of(networks, domain)].input for domain in DOMAINS}
         first = {key: network.first_stage_to_train(trains) for key, network in networks.items()}
-        self.trunks = Parts({key: FrozenTrunk(*list(net.stages)[: first[key]]) for key, net in networks.items()})
+        self.trunks = Parts({key: self._trunk(net, first[key]) for key, net in networks.items()})
         self.tails = Parts({key: self._tail(net, first[key]) for key, net in networks.items()})
         if streams == "separate":
             self._separate()
@@ -135,6 +137,9 @@ class TwoStreams(nn.Module):
         self.heads = Parts({BOTH: head} if heads == "shared" else {"source": deepcopy(head), "target": head})
 
     def _networks(self, target: Backbone, source: Backbone | None) -> dict[str, Backbone]:
+        if self.batch_norm == BOTH and (source is not None or not statistics_of(target)):
+            lacking = "one network for both domains" if source is not None else "a network with batch normalisation"
+            raise ValueError(f"batch_norm='{BOTH}' needs {lacking}")
         if source is None:
             return {BOTH: target}
         if self.streams == "shared":
@@ -149,10 +154,18 @@ class TwoStreams(nn.Module):
         tie(source, target)
         return {"source": source, "target": target}
 
+    def _trunk(self, network: Backbone, first: int) -> FrozenTrunk:
+        stages = list(network.stages)[:first]
+        if self.batch_norm != BOTH or not stages:
+            return FrozenTrunk(*stages)
+        return FrozenTrunk(TwoPasses(nn.Sequential(*stages), first=True, last=first == len(network.stages)))
+
     def _tail(self, network: Backbone, first: int) -> Tail:
         projection = None if self.projection is None else nn.Linear(network.feature_size, self.projection)
-        fixed = network.pretrained if self.batch_norm == "auto" else self.batch_norm == "fixed"
+        fixed = network.pretrained if self.batch_norm == "auto" else self.batch_norm in ("fixed", BOTH)
         stages = nn.Sequential(*list(network.stages)[first:])
+        if self.batch_norm == BOTH and len(stages):
+            stages = nn.Sequential(TwoPasses(stages, first=first == 0, last=True))
         return Tail(stages, network.activation, network.dropout, projection, fixed)
 
     def _separate(self) -> None:

@@ -133,7 +133,11 @@ class RunConfig(ImageOptions, HeadOptions):
         shown="paper; all from scratch",
     )
     batch_norm: str = option(
-        "auto", NETWORK, f"Batch-norm statistics of trained layers: {', '.join(BATCH_NORMS[:-1])} or {BATCH_NORMS[-1]}."
+        "auto",
+        NETWORK,
+        f"Batch-norm statistics: {', '.join(BATCH_NORMS[:-1])}, or {BATCH_NORMS[-1]} (features are means over two "
+        "passes, by the network's and by the target images' statistics).",
+        shown="fixed if pre-trained; with unlabelled images, held-out ones decide on both",
     )
     projection: int | None = option(None, NETWORK, "Project the features of both streams to this size.", WIDTH)
     cosine: float | None = option(

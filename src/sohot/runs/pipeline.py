@@ -37,6 +37,7 @@ from .run_model import describe_model
 from .run_outputs import OUTPUTS, target_logits, write_outputs
 from .selection import asked_options, describe_data, for_both, require_one_device, result_options, select
 from .split_file import SPLIT, write_run_split
+from .statistics_choice import choose_statistics
 from .train_and_test import StepWatcher, TrainedModel, train_and_test
 from .trunk_outputs import cache_folder
 from .trunk_store import TrunkStore
@@ -123,6 +124,7 @@ def _fit_in(
         if ranks.several:
             make_fabric(config.settings())  # from here on the ranks can communicate
         data = ranks.from_first(lambda: gather(config, watcher.progress))
+        config = _with_statistics(config, data, store, watcher)
     watcher.data(data)
     selection = recall_choice(out, describe_data(data), result_options(config)) if ranks.first else None
 
@@ -213,12 +215,15 @@ def _choose(
     config: RunConfig, given: Collection[str] | None, out: Path, store: TrunkStore, watcher: Watcher, *, head: bool
 ) -> tuple[RunConfig, RunData]:
     """Choose by the labelled target images; only then look for test images."""
-    configs = {one.name: one.settings for one in candidates_of(config, given, head=head, pool=has_pool(config))}
+    pool = has_pool(config)
+    candidates_of(config, given, head=head, pool=pool)  # refuses what does not fit before images are scanned
     data = gather_training(for_both(config), watcher.progress)
     watcher.data(data)
     asked = asked_options(config, given)
     if not (out / DESCRIPTION).exists():
         _write_config(out, asked)  # so that --resume knows the request
+    config = _with_statistics(config, data, store, watcher)
+    configs = {one.name: one.settings for one in candidates_of(config, given, head=head, pool=pool)}
     resolved, choice = select(config, configs, asked, data, store, watcher.progress)
     if choice is not None:
         watcher.chosen(choice)
@@ -226,6 +231,15 @@ def _choose(
     if (method.uses_source, method.uses_target) == (data.source is not None, data.target is not None):
         return resolved, add_test(data, resolved, watcher.progress)
     return resolved, gather(resolved, watcher.progress)
+
+
+def _with_statistics(config: RunConfig, data: RunData, store: TrunkStore, watcher: Watcher) -> RunConfig:
+    """Resolve what batch normalisation uses, and say why."""
+    found, reason = choose_statistics(config, data, store)
+    if reason is not None:
+        data.notes.append(reason)
+        watcher.note(reason)
+    return found
 
 
 def _folder(config: RunConfig) -> Path:

@@ -68,7 +68,7 @@ def _answers(head: RunConfig, data: RunData, store: TrunkStore) -> Logits:
     assert data.pool is not None
     some = data.pool.subset(range(0, len(data.pool), -(-len(data.pool) // LOOKED_AT)))
     known = replace(some, classes=data.classes)  # as if to be tested: their labels are not looked at
-    logits = train_and_test(head, replace(data, test=known, pool=None), store).logits
+    logits = train_and_test(head, replace(data, test=known), store).logits
     assert logits is not None  # there is something to test
     found: Logits = logits.double().numpy()
     return found

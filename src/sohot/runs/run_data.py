@@ -54,6 +54,10 @@ class RunData:
         """Return the labelled images that train."""
         return [images for images in (self.source, self.target) if images is not None]
 
+    def targets(self) -> list[LabelledImages]:
+        """Return the target images that may be learned from, with labels or without."""
+        return [images for images in (self.target, self.pool) if images is not None]
+
     def as_json(self) -> dict[str, Any]:
         """Describe the data: classes, counts, what was left out and why."""
         parts = {"source": self.source, "target": self.target, "test": self.test}

@@ -1,18 +1,20 @@
 """What trainings in one process share: networks as they begin, folders of trunk outputs, and solved classifiers."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import TypeVar
 
 from .._device import choose_device
+from ..data.labelled import LabelledImages, Progress
 from ..data.view_set import ViewSet
-from ..networks.two_streams import TwoStreams
+from ..networks.two_streams import BOTH, TwoStreams
 from ..training.ranks import Ranks
 from .config import RunConfig
 from .frozen_head import FrozenStart
 from .run_model import OPTIONS, START, build_model
 from .run_outputs import Shown
+from .target_statistics import target_statistics, use_statistics
 from .trunk_folder import TrunkFolder
 
 MOST = 4
@@ -37,15 +39,37 @@ class SharedParts:
         self._folders: dict[Key, TrunkFolder] = {}
         self._starts: dict[Key, FrozenStart] = {}
 
-    def network(self, config: RunConfig, num_classes: int) -> TwoStreams:
+    def network(
+        self,
+        config: RunConfig,
+        num_classes: int,
+        targets: Sequence[LabelledImages] = (),
+        progress: Progress | None = None,
+    ) -> TwoStreams:
         """Return a network with its initial weights, as `build_model` does, on the GPU if a single one trains it.
 
         All that are made of one configuration share their frozen trunks.
+
+        Args:
+            config: The network.
+            num_classes: Number of classes.
+            targets: Target images whose statistics of batch normalisation it uses, if it is to use any.
+            progress: Receives the number of images that are looked at for these.
         """
         shares = config.precision != "64-true"  # such a training turns the weights of its trunk into float64
-        key = (*_network(config), num_classes, shares)
-        whole = _kept(self._networks, key, lambda: _built(config, num_classes))
+        seen = tuple(targets) if config.batch_norm == BOTH else ()
+        key = (*_network(config), num_classes, shares, *seen)
+        whole = _kept(self._networks, key, lambda: self._built(config, num_classes, seen, progress))
         return deepcopy(whole, {id(whole.trunks): whole.trunks} if shares else {})
+
+    def _built(
+        self, config: RunConfig, num_classes: int, targets: Sequence[LabelledImages], progress: Progress | None
+    ) -> TwoStreams:
+        model, device, ranks = build_model(config, num_classes), choose_device(config.device), Ranks.here()
+        if config.batch_norm == BOTH:
+            given = targets, device, config.read_threads, self.root, progress
+            use_statistics(model, ranks.from_first(lambda: target_statistics(model, *given)))
+        return model.to(device) if device.type == "cuda" and not ranks.several else model
 
     def folder(self, model: TwoStreams, domain: str, views: ViewSet | None = None) -> TrunkFolder:
         """Return the folder in which the cells of a grid share the outputs of a domain's trunk, for images or views."""
@@ -62,6 +86,7 @@ class SharedParts:
         target: Shown,
         pool: Shown | None,
         solve: Callable[[], FrozenStart],
+        targets: Sequence[LabelledImages] = (),
     ) -> FrozenStart:
         """Return the classifier on frozen features from which trainings start; see `frozen_start`.
 
@@ -71,16 +96,13 @@ class SharedParts:
             target: Target images that train.
             pool: Unlabelled target images that it learned from; None for none.
             solve: Finds it.
+            targets: As for `network`.
         """
         options = config.target_weight, config.head_decay, config.augment, config.cache
         unlabelled = () if pool is None else (pool.images, config.pool_weight)
-        key = (*_network(config), *options, source.images, target.images, *unlabelled)
+        seen = targets if config.batch_norm == BOTH else ()
+        key = (*_network(config), *options, source.images, target.images, *unlabelled, *seen)
         return _kept(self._starts, key, solve, MOST_STARTS)
-
-
-def _built(config: RunConfig, num_classes: int) -> TwoStreams:
-    model, device = build_model(config, num_classes), choose_device(config.device)
-    return model.to(device) if device.type == "cuda" and not Ranks.here().several else model
 
 
 def _network(config: RunConfig) -> Key:

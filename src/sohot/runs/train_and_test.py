@@ -1,7 +1,7 @@
 """Trains and tests one model, for every run, fold and grid cell: build, batch, train, test."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -149,7 +149,8 @@ def train_and_test_in_turns(
     Those that take turns share `stop` and a `clock`, which counts the seconds that each of them is given.
     """
     ranks, device = Ranks.here(), choose_device(config.device)
-    model = store.parts.network(config, len(data.classes))
+    targets = data.targets()
+    model = store.parts.network(config, len(data.classes), targets, store.progress)
     if not config.pool_weight:  # as if there were no pool
         data = replace(data, pool=None)
     used = UsedImages.of(config, data, fold)
@@ -171,7 +172,7 @@ def train_and_test_in_turns(
     shown = used.shown(inputs, from_trunk=settings.from_trunk)
     start = None
     if model.pretrained:
-        start = ranks.from_first(lambda: _start(config, model, shown, store, device, kept=begin is not None))
+        start = ranks.from_first(lambda: _start(config, model, targets, shown, store, device, kept=begin is not None))
         start.head.install(model)
     recorder = None
     if begin is not None and ranks.first:
@@ -214,7 +215,14 @@ def train_and_test_in_turns(
 
 
 def _start(
-    config: RunConfig, model: TwoStreams, shown: ShownImages, store: TrunkStore, device: torch.device, *, kept: bool
+    config: RunConfig,
+    model: TwoStreams,
+    targets: Sequence[LabelledImages],
+    shown: ShownImages,
+    store: TrunkStore,
+    device: torch.device,
+    *,
+    kept: bool,
 ) -> FrozenStart:
     """Fit the classifier on frozen features, once for all trainings that start from it and are not kept."""
     learns = is_solved(model) or config.settings().pool_recipe().terms
@@ -223,7 +231,7 @@ def _start(
     def solve() -> FrozenStart:
         return frozen_start(config, model, shown.source, shown.target, device, pool=pool, holds_out=kept)
 
-    return solve() if kept else store.parts.start(config, shown.source, shown.target, pool, solve)
+    return solve() if kept else store.parts.start(config, shown.source, shown.target, pool, solve, targets)
 
 
 def _evaluate(test: LabelledImages | None, logits: Tensor | None) -> Evaluation | None:

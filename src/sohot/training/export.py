@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from .._outputs import write_output
+from ..networks.two_passes import in_two_copies
 from .errors import ExportError
 
 TOLERANCE = 1e-4
@@ -72,7 +73,7 @@ def export_onnx(
         raise FileNotFoundError(f"the folder of {file} does not exist")
     if file.is_dir():
         raise ValueError(f"file {file} is a folder")
-    module = copy.deepcopy(module).cpu().float().eval()
+    module = in_two_copies(copy.deepcopy(module).cpu().float().eval())
     if temperature != 1:
         module = Tempered(module, temperature).eval()
     shape = (spec.channels, spec.size, spec.size)

@@ -8,6 +8,7 @@ from typing import Any
 from ...data.folders import holds_more_than
 from ...data.labelled import LabelledImages, Progress
 from ...data.protocols.split import check_seal, pool_from_dict, read_content, side_from_dict
+from ...networks.two_passes import copy_second
 from ...runs.config import RunConfig
 from ...runs.description import stored_config
 from ...runs.loaded_run import open_run
@@ -100,6 +101,7 @@ def _compute(folder: Path, description: dict[str, Any], progress: Progress | Non
     config, data = find_again(folder, description, progress, trust)
     try:
         model, has_before = build_model(config, len(run.classes)), True
+        copy_second(run.model, model)
     except (OSError, ValueError, RuntimeError):  # the initial weights may no longer be available
         model, has_before = run.model, False
     recorder = OutputRecorder(model, config.read_threads)

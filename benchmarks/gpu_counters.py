@@ -113,6 +113,7 @@ def main() -> None:
     """Print Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=120.0, help="limit for each case")
+    parser.add_argument("--only", default="", help="cases whose name holds this, such as Lite0")
     parser.add_argument("--run", choices=CASES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run is not None:
@@ -120,7 +121,7 @@ def main() -> None:
         return
     if shutil.which("ncu") is None:
         raise SystemExit("this benchmark needs ncu (NVIDIA Nsight Compute) on the path")
-    for name in CASES:
+    for name in filter(lambda name: options.only in name, CASES):
         print("\n".join(report(name, counted(name, options.seconds))), flush=True)
 
 

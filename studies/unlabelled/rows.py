@@ -118,7 +118,8 @@ def study(data: str) -> list[Row]:
     found += [replace(row, phase=4, pool=INDUCTIVE) for row in ours]
     found += [replace(row, phase=5, splits=second) for row in ours] + [replace(row, phase=6) for row in scatters]
     found += [replace(row, phase=7, splits=second, pool=INDUCTIVE) for row in ours]
-    found += [replace(row, phase=9, splits=ten if data == "pacs" else row.splits) for row in styled]
+    found += [replace(row, phase=9, splits=ten) for row in styled] if data == "pacs" else []
+    found += [replace(row, phase=9) for row in styled[:2]] if data == "office31" else []
     found += [replace(row, phase=10, pool=INDUCTIVE) for row in styled[: 3 if data == "pacs" else 1]]
     if data == "pacs":
         few = [*alone[:2], *ours]

@@ -101,8 +101,8 @@ def report(name: str, kernels: list[Kernel]) -> list[str]:
     return [
         f"### {name.capitalize()}",
         "",
-        f"{len(kernels)} kernels, {total:.0f} µs one after the other; {len(short)} of them take less than {SHORT:g} µs, "
-        f"together {sum(kernel.counters['µs'] for kernel in short):.0f} µs.",
+        f"{len(kernels)} kernels, {total:.0f} µs one after the other; {len(short)} of them are shorter than "
+        f"{SHORT:g} µs, together {sum(kernel.counters['µs'] for kernel in short):.0f} µs.",
         "",
         *table(["kernel", *COUNTERS], rows),
         "",

@@ -1,9 +1,10 @@
 """Tables of the study of unlabelled images, from the lists of its cells.
 
-    python studies/unlabelled/tables.py docs/results/unlabelled-cells.csv
+    python studies/unlabelled/tables.py docs/results/unlabelled-cells.csv --chosen docs/results/unlabelled-chosen.csv
 
 For each data set and protocol: accuracy in %, by row and shift, and paired differences from other rows. Shifts are
 averaged first, split by split, because those of one split share images; only splits that both rows have are compared.
+Rows "as chosen" have one pass or two, split by split as the list of chosen.py says.
 """
 
 import argparse
@@ -33,6 +34,22 @@ def read(files: Sequence[Path]) -> dict[Key, dict[tuple[str, int], float]]:
                 key = cell["data"], cell["network"], cell["protocol"], int(cell["shots"]), cell["row"]
                 found[key][cell["shift"], int(cell["split"])] = float(cell["accuracy"])
     return dict(found)
+
+
+def add_chosen(cells: dict[Key, dict[tuple[str, int], float]], file: Path) -> None:
+    """Add the rows that take one pass or two, as held-out images chose."""
+    chosen: defaultdict[tuple[str, str, int], dict[tuple[str, int], bool]] = defaultdict(dict)
+    with open(file, newline="", encoding="utf-8") as lines:
+        for line in csv.DictReader(lines):
+            where = line["data"], line["protocol"], int(line["shots"])
+            chosen[where][line["shift"], int(line["split"])] = line["chosen"] == "both"
+    for (data, protocol, shots), twice in chosen.items():
+        for name in (f"{HEAD} with the pool", ALONE):
+            key = data, "lite0", protocol, shots
+            ways = cells.get((*key, name), {}), cells.get((*key, f"{name}, two passes"), {})
+            found = {place: ways[both][place] for place, both in twice.items() if all(place in way for way in ways)}
+            if found:
+                cells[(*key, f"{name}, as chosen")] = found
 
 
 def mean_of(cells: Accuracies, shifts: Sequence[str]) -> float:
@@ -79,7 +96,11 @@ def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", type=Path, nargs="+")
-    cells = read(parser.parse_args().files)
+    parser.add_argument("--chosen", type=Path, help="list of what held-out images chose, by chosen.py")
+    given = parser.parse_args()
+    cells = read(given.files)
+    if given.chosen is not None:
+        add_chosen(cells, given.chosen)
     for where in dict.fromkeys(key[:4] for key in cells):
         print(*table(cells, *where), sep="\n")
     for data, network in dict.fromkeys(key[:2] for key in cells):

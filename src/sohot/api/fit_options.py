@@ -53,7 +53,8 @@ class FitOptions(TypedDict, total=False):
     """Layers to train: paper (the last blocks), all, or head (none: the classifier is a logistic regression on frozen
     features)."""
     batch_norm: str
-    """Batch-norm statistics of trained layers: auto, fixed or moving."""
+    """Batch-norm statistics: auto, fixed, moving, or both (features are means over two passes, by the network's and by
+    the target images' statistics)."""
     projection: int | None
     """Project the features of both streams to this size."""
     cosine: float | None

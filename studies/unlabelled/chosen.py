@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--statistics", type=Path, help="folder to keep statistics in: many splits share them")
+    parser.add_argument("--shifts", default="", help="only these, such as A-W,D-A; and the transductive protocol alone")
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -45,7 +46,7 @@ def main() -> None:
         plan = plan_grid(row.grid(), given.root, given.out.parent, device=given.device)
         for cell in plan.cells:
             key = given.data, cell.pool, str(row.shots), cell.shift, str(cell.split)
-            if key in known:
+            if key in known or (given.shifts and (cell.shift not in given.shifts.split(",") or row.phase == 10)):
                 continue
             known.add(key)
             sides = draw_split(cell, plan.where).sides

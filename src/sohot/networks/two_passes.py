@@ -27,8 +27,8 @@ class TwoPasses(nn.Module):
     Example:
         >>> passes = TwoPasses(nn.Sequential(nn.BatchNorm1d(1, eps=0.0)), first=True, last=True).eval()
         >>> passes.set_second({"0.running_mean": torch.tensor([2.0])})
-        >>> passes(torch.tensor([[4.0]]))
-        tensor([[3.]])
+        >>> passes(torch.tensor([[4.0]])).item()
+        3.0
     """
 
     def __init__(self, stages: nn.Sequential, *, first: bool, last: bool) -> None:

@@ -13,7 +13,7 @@ from ..selection.held_out import HeldOut
 from ..training.ranks import Ranks
 from .auto import head_of
 from .config import RunConfig
-from .frozen_head import frozen_start, has_frozen_head, target_folds
+from .frozen_head import frozen_start, target_folds
 from .run_data import RunData
 from .run_model import build_model
 from .target_statistics import LEAST_IMAGES
@@ -63,10 +63,10 @@ def _can_choose(config: RunConfig, data: RunData) -> bool:
     """Tell whether there are unlabelled images, and one pre-trained network with batch normalisation."""
     if data.pool is None or data.target is None or Ranks.here().several or not config.pool_weight:
         return False
-    if sum(map(len, data.targets())) < LEAST_IMAGES or not has_frozen_head(config):
+    if sum(map(len, data.targets())) < LEAST_IMAGES or config.projection is not None:
         return False
     model = build_model(config, 2)
-    return "source" not in model.trunks and bool(statistics_of(model))
+    return model.pretrained and "source" not in model.trunks and bool(statistics_of(model))
 
 
 def _held_out(config: RunConfig, data: RunData, store: TrunkStore) -> HeldOut:

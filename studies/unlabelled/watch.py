@@ -61,7 +61,7 @@ def main() -> None:
         return DomainFeatures(found["source"], labels["source"], target, classes, run.classes, trained)
 
     stages, curve = {"before training": stage()}, []
-    for folder in checkpoint_folders(given.run / "checkpoints"):
+    for folder in reversed(checkpoint_folders(given.run / "checkpoints")):  # newest first
         checkpoint = load_checkpoint(folder)
         model.load_state_dict(checkpoint.tensors["model"])
         sure, guessed = model.predict(outputs["pool"], from_trunk=True).softmax(1).max(1)

@@ -171,3 +171,11 @@ def test_otherwise_nothing_is_compared(config, monkeypatch, more):
 def test_both_without_batch_normalisation_is_refused_in_a_sentence(config):
     with pytest.raises(ValueError, match="batch_norm='both' needs a network with batch normalisation"):
         fit_run(replace(config(), batch_norm="both", backbone="small-cnn", image_size=16))
+
+
+def test_the_command_says_it_once(config, capsys):
+    from sohot.cli.live_progress import TerminalWatcher
+
+    for quiet, times in ((False, 1), (True, 0)):
+        fit_run(config(f"quiet {quiet}", trains="head"), TerminalWatcher(None if quiet else (lambda *_: None)))
+        assert capsys.readouterr().err.replace("\n", " ").count("the style of the target images") == times

@@ -25,7 +25,8 @@ class TerminalWatcher(Watcher):
         self._left_out = 0
 
     def note(self, sentence: str) -> None:
-        """Print what a method stands for."""
+        """Print what a method stands for, or what was chosen: once, also if it is noted with the data."""
+        self._said.add(f"note: {sentence}")
         if self.progress is not None:
             say(sentence)
 

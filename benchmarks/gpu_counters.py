@@ -15,7 +15,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 import torch
-from gpu_kernel import FEW, step_of
+from gpu_kernel import FEW, Step, step_of
 from gpu_steps import ALIGNED, Case, Ever, resident_inputs, trainer_of
 from timing import table
 
@@ -63,10 +63,9 @@ def run_once(name: str) -> None:
         _seen(lambda: trainer.step(3))
 
 
-def _seen(step: object) -> None:
+def _seen(step: Step) -> None:
     torch.cuda.synchronize()
     torch.cuda.profiler.start()
-    assert callable(step)
     step()
     torch.cuda.synchronize()
     torch.cuda.profiler.stop()

@@ -3,7 +3,7 @@
     python studies/unlabelled/chosen.py pacs DATA/pacs --out docs/results/unlabelled-chosen.csv
 
 Held-out labelled target images decide, as in a run; no test image is looked at. The list grows: the same command goes
-on where it stopped. A core takes a quarter of a minute for a split of PACS.
+on where it stopped.
 """
 
 import argparse
@@ -13,9 +13,10 @@ from pathlib import Path
 
 from rows import study
 
-from sohot.data.pools import POOL
+from sohot.data.pools import INDUCTIVE, POOL, TRANSDUCTIVE
 from sohot.experiments.cell_training import config_of, draw_split
 from sohot.experiments.grid_run import plan_grid
+from sohot.methods.choices import TWO_PASSES
 from sohot.runs.run_data import RunData
 from sohot.runs.shared_parts import SharedParts
 from sohot.runs.statistics_choice import choose_statistics
@@ -31,7 +32,7 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--statistics", type=Path, help="folder to keep statistics in: many splits share them")
-    parser.add_argument("--shifts", default="", help="only these, such as A-W,D-A; and the transductive protocol alone")
+    parser.add_argument("--pool", choices=(TRANSDUCTIVE, INDUCTIVE), help="only this protocol")
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -41,12 +42,12 @@ def main() -> None:
             known = {tuple(row[:5]) for row in csv.reader(file)}
     parts = SharedParts(given.statistics)
     for row in study(given.data):
-        if row.name != "pseudo-labels, two passes" and not row.name.startswith("frozen head with the pool, two"):
+        if row.settings.get("batch_norm") != TWO_PASSES or given.pool not in (None, row.pool):
             continue
         plan = plan_grid(row.grid(), given.root, given.out.parent, device=given.device)
         for cell in plan.cells:
             key = given.data, cell.pool, str(row.shots), cell.shift, str(cell.split)
-            if key in known or (given.shifts and (cell.shift not in given.shifts.split(",") or row.phase == 10)):
+            if key in known:
                 continue
             known.add(key)
             sides = draw_split(cell, plan.where).sides

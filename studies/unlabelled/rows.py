@@ -6,6 +6,7 @@ from typing import Any
 
 from sohot.data.pools import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
 from sohot.experiments.grid import Grid
+from sohot.methods.choices import TWO_PASSES
 
 BUDGET = {"steps": 300, "batch_rows": 128, "pool_rows": 64, "precision": "bf16-mixed"}
 """The same for every row: steps, labelled and unlabelled images in each."""
@@ -25,7 +26,7 @@ RATES: Mapping[str, Mapping[str, float]] = {
 }
 """Learning rates of the other rows, chosen likewise; 0.003 where none is named."""
 
-STYLED = {"batch_norm": "both"}
+STYLED = {"batch_norm": TWO_PASSES}
 """The mean over two passes, by the network's statistics of batch normalisation and by those of the target images."""
 
 LABELS = {"office31": {"A": 20, "W": 8, "D": 8}, "pacs": {"photo": 20, "cartoon": 20}}

@@ -11,6 +11,7 @@ import argparse
 import csv
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 
@@ -23,6 +24,7 @@ Accuracies = Mapping[tuple[str, int], float]
 Key = tuple[str, str, str, int, str]  # data set, network, protocol, shots, row
 
 HEAD, BOTH, ALONE = "frozen head", "s+t", "pseudo-labels"
+OTHER_PASSES = (f"{ALONE}, two passes", f"{ALONE}, as chosen", f"{HEAD} with the pool, as chosen")
 
 
 def read(files: Sequence[Path]) -> dict[Key, dict[tuple[str, int], float]]:
@@ -109,6 +111,12 @@ def main() -> None:
             pair = [cells.get((data, network, TRANSDUCTIVE, 3, f"{ALONE} + {one}")) for one in ("so", name)]
             if all(pair):
                 print(f"- so − {name}, both with pseudo-labels: {difference(*pair, SHIFTS[data])}")  # type: ignore[misc]
+        for protocol, shift, name in product((TRANSDUCTIVE, INDUCTIVE), SHIFTS[data], (ALONE, *OTHER_PASSES)):
+            found = cells.get((data, network, protocol, 3, name), {})
+            for baseline in (HEAD, BOTH):
+                other = cells.get((data, network, SUPERVISED, 3, baseline), {})
+                if len(SHIFTS[data]) == 2 and found and other:
+                    print(f"- {protocol}, {shift}: {name} − {baseline}: {difference(found, other, [shift])}")
         print()
 
 

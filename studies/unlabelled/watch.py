@@ -13,9 +13,8 @@ from pathlib import Path
 import torch
 
 from sohot.data.image_batches import iter_batches
-from sohot.data.labelled import LabelledImages
+from sohot.networks.trunk_cache import cache_trunk
 from sohot.networks.two_passes import copy_second
-from sohot.networks.two_streams import TwoStreams
 from sohot.reporting.figures.canvas import legend_below, look, new_figure, save_figure, tidy
 from sohot.reporting.figures.features import DomainFeatures, point_figure
 from sohot.reporting.pages.run_images import find_again
@@ -26,13 +25,6 @@ from sohot.training.run_files import checkpoint_folders, read_description
 
 SURE = 0.8
 """Probability from which a label is called sure."""
-
-
-@torch.no_grad()
-def trunk_outputs(model: TwoStreams, images: LabelledImages) -> torch.Tensor:
-    """Pass images through the frozen layers."""
-    trunk = model.trunk("target").eval()
-    return torch.cat([trunk(batch) for batch in iter_batches(images, model.inputs["target"])])
 
 
 def main() -> None:
@@ -49,7 +41,8 @@ def main() -> None:
     model = build_model(config, len(run.classes)).eval()
     copy_second(run.model, model)
     parts = {"source": data.source, "pool": data.test, "target": data.target}
-    outputs = {name: trunk_outputs(model, images) for name, images in parts.items()}
+    trunk, spec = model.trunk("target"), model.inputs["target"]
+    outputs = {name: cache_trunk(trunk, iter_batches(images, spec), len(images)) for name, images in parts.items()}
     labels = {name: torch.tensor(images.labels) for name, images in parts.items()}
 
     def stage() -> DomainFeatures:
@@ -61,7 +54,7 @@ def main() -> None:
         return DomainFeatures(found["source"], labels["source"], target, classes, run.classes, trained)
 
     stages, curve = {"before training": stage()}, []
-    for folder in reversed(checkpoint_folders(given.run / "checkpoints")):  # newest first
+    for folder in reversed(checkpoint_folders(given.run / "checkpoints")):  # the newest comes first
         checkpoint = load_checkpoint(folder)
         model.load_state_dict(checkpoint.tensors["model"])
         sure, guessed = model.predict(outputs["pool"], from_trunk=True).softmax(1).max(1)

@@ -116,7 +116,7 @@ def test_copies_of_their_own_compute_the_same_and_can_be_fused_run_by_threads_an
     network, expected = model.target_only(), model.predict(images(20))
     copies = in_two_copies(network)
     torch.testing.assert_close(copies(images(20)), expected)
-    assert in_two_copies(model_of("fixed")) is not None
+    assert in_two_copies(plain := model_of("fixed")) is plain
     assert not list(passes_of(copies))
     fused = fuse_layers(copies, images(1))
     assert fused is not copies

@@ -8,8 +8,8 @@ from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
 from ..data.pools import POOL, SUPERVISED, TRANSDUCTIVE
 from ..data.protocols.split import Split
+from ..methods.choices import TWO_PASSES
 from ..methods.registry import method
-from ..networks.two_streams import BOTH
 from ..runs.frozen_head import is_solved
 from ..runs.run_model import OPTIONS, START
 from ..runs.trunk_folder import TrunkFolder, fill_folders
@@ -51,7 +51,7 @@ def needed_features(
         if progress is not None:
             progress("drawing splits", number, len(cells))
         network, targets = _network(cell, len(split.classes)), list[LabelledImages]()
-        if config_of(cell, cell.settings, where).batch_norm == BOTH:
+        if config_of(cell, cell.settings, where).batch_norm == TWO_PASSES:
             targets = [split.sides[side] for side in ("target_train", POOL) if side in split.sides]
             network += repr([cell.shift, cell.split, cell.pool, dict(cell.draw)])
         if network not in trunks:

@@ -9,4 +9,6 @@ TRAINS = ("paper", "all", "head")
 DROPOUTS = ("classifier", "everywhere", "none")
 STREAMS = ("shared", "separate")
 HEADS = ("shared", "coupled")
-BATCH_NORMS = ("auto", "fixed", "moving", "both")
+TWO_PASSES = "both"
+"""Batch normalisation by two sets of statistics: each image passes the network twice."""
+BATCH_NORMS = ("auto", "fixed", "moving", TWO_PASSES)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..functional.norm_bound import bound_norm
 from ..functional.plain_checks import check_choice, check_count, check_not_negative
-from ..methods.choices import BATCH_NORMS, HEADS, STREAMS
+from ..methods.choices import BATCH_NORMS, HEADS, STREAMS, TWO_PASSES
 from .backbone import Backbone
 from .cosine import CosineClassifier
 from .trunk_and_tail import FrozenTrunk, Tail, TargetClassifier
@@ -137,9 +137,9 @@ class TwoStreams(nn.Module):
         self.heads = Parts({BOTH: head} if heads == "shared" else {"source": deepcopy(head), "target": head})
 
     def _networks(self, target: Backbone, source: Backbone | None) -> dict[str, Backbone]:
-        if self.batch_norm == BOTH and (source is not None or not statistics_of(target)):
+        if self.batch_norm == TWO_PASSES and (source is not None or not statistics_of(target)):
             lacking = "one network for both domains" if source is not None else "a network with batch normalisation"
-            raise ValueError(f"batch_norm='{BOTH}' needs {lacking}")
+            raise ValueError(f"batch_norm='{TWO_PASSES}' needs {lacking}")
         if source is None:
             return {BOTH: target}
         if self.streams == "shared":
@@ -156,15 +156,15 @@ class TwoStreams(nn.Module):
 
     def _trunk(self, network: Backbone, first: int) -> FrozenTrunk:
         stages = list(network.stages)[:first]
-        if self.batch_norm != BOTH or not stages:
+        if self.batch_norm != TWO_PASSES or not stages:
             return FrozenTrunk(*stages)
         return FrozenTrunk(TwoPasses(nn.Sequential(*stages), first=True, last=first == len(network.stages)))
 
     def _tail(self, network: Backbone, first: int) -> Tail:
         projection = None if self.projection is None else nn.Linear(network.feature_size, self.projection)
-        fixed = network.pretrained if self.batch_norm == "auto" else self.batch_norm in ("fixed", BOTH)
+        fixed = network.pretrained if self.batch_norm == "auto" else self.batch_norm in ("fixed", TWO_PASSES)
         stages = nn.Sequential(*list(network.stages)[first:])
-        if self.batch_norm == BOTH and len(stages):
+        if self.batch_norm == TWO_PASSES and len(stages):
             stages = nn.Sequential(TwoPasses(stages, first=first == 0, last=True))
         return Tail(stages, network.activation, network.dropout, projection, fixed)
 

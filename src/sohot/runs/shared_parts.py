@@ -8,7 +8,8 @@ from typing import TypeVar
 from .._device import choose_device
 from ..data.labelled import LabelledImages, Progress
 from ..data.view_set import ViewSet
-from ..networks.two_streams import BOTH, TwoStreams
+from ..methods.choices import TWO_PASSES
+from ..networks.two_streams import TwoStreams
 from ..training.ranks import Ranks
 from .config import RunConfig
 from .frozen_head import FrozenStart
@@ -57,7 +58,7 @@ class SharedParts:
             progress: Receives the number of images that are looked at for these.
         """
         shares = config.precision != "64-true"  # such a training turns the weights of its trunk into float64
-        seen = tuple(targets) if config.batch_norm == BOTH else ()
+        seen = tuple(targets) if config.batch_norm == TWO_PASSES else ()
         key = (*_network(config), num_classes, shares, *seen)
         whole = _kept(self._networks, key, lambda: self._built(config, num_classes, seen, progress))
         return deepcopy(whole, {id(whole.trunks): whole.trunks} if shares else {})
@@ -66,7 +67,7 @@ class SharedParts:
         self, config: RunConfig, num_classes: int, targets: Sequence[LabelledImages], progress: Progress | None
     ) -> TwoStreams:
         model, device, ranks = build_model(config, num_classes), choose_device(config.device), Ranks.here()
-        if config.batch_norm == BOTH:
+        if config.batch_norm == TWO_PASSES:
             given = targets, device, config.read_threads, self.root, progress
             use_statistics(model, ranks.from_first(lambda: target_statistics(model, *given)))
         return model.to(device) if device.type == "cuda" and not ranks.several else model
@@ -100,7 +101,7 @@ class SharedParts:
         """
         options = config.target_weight, config.head_decay, config.augment, config.cache
         unlabelled = () if pool is None else (pool.images, config.pool_weight)
-        seen = targets if config.batch_norm == BOTH else ()
+        seen = targets if config.batch_norm == TWO_PASSES else ()
         key = (*_network(config), *options, source.images, target.images, *unlabelled, *seen)
         return _kept(self._starts, key, solve, MOST_STARTS)
 

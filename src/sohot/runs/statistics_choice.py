@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .._device import choose_device
+from ..methods.choices import TWO_PASSES
 from ..networks.two_passes import statistics_of
-from ..networks.two_streams import BOTH
 from ..selection.calibration import fit_temperature
 from ..selection.choice import Gain
 from ..selection.held_out import HeldOut
@@ -47,10 +47,10 @@ def choose_statistics(config: RunConfig, data: RunData, store: TrunkStore) -> St
     folds = target_folds(data.target, config.seed)
     if not folds:
         return StatisticsChoice(config)
-    own, both = (_held_out(replace(config, batch_norm=kind), data, store) for kind in ("fixed", BOTH))
+    own, both = (_held_out(replace(config, batch_norm=kind), data, store) for kind in ("fixed", TWO_PASSES))
     gain = Gain.of(*(one.log_likelihoods(fit_temperature(one, math.inf)) for one in (both, own)))
     hits = [f"{100 * one.right / len(one):.1f} %" for one in (both, own)]
-    verdict, kind = ("counts", BOTH) if gain.mean > 0 else ("does not count", "fixed")
+    verdict, kind = ("counts", TWO_PASSES) if gain.mean > 0 else ("does not count", "fixed")
     reason = (
         f"the style of the target images {verdict} (--batch-norm {kind}): on frozen features {hits[0]} of {len(own)} "
         f"held-out target images are right with it and {hits[1]} without (log-likelihood {gain.mean:+.3f} ± "

@@ -15,7 +15,7 @@ from sohot.heads import FeatureProblem, StackedFit, fit_stack
 from sohot.heads.domain_loss import make_loss
 from sohot.heads.layout import lay_out
 from sohot.heads.network import of_network
-from sohot.heads.optimizer import FlatParameters, StackedOptimizer
+from sohot.heads.optimizer import EPSILON, FlatParameters, StackedOptimizer
 from sohot.methods import OTHER_NAMES, FitSettings, HeadSettings, method
 from sohot.methods.settings import NETWORK_PULL
 from sohot.training.alignments import make_alignment
@@ -203,7 +203,7 @@ def test_lp_ft_trains_the_classifier_and_then_all_as_torch_would(optimizer):
     stacked = StackedOptimizer(parameters, [of_fit])
     single = {name: torch.nn.Parameter(x.clone()) for name, x in start.items()}
     rates = dict(zip(names, (0.01, 0.1), strict=True))
-    options = {"weight_decay": 0.0, "eps": 1e-6} if optimizer == "adamw" else {"momentum": 0.9}
+    options = {"weight_decay": 0.0, "eps": EPSILON} if optimizer == "adamw" else {"momentum": 0.9}
     build = torch.optim.AdamW if optimizer == "adamw" else torch.optim.SGD
     torchs = build([{"params": [x], "lr": rates[name]} for name, x in single.items()], **options)
     assert of_fit.steps_of_head() == 4

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from sohot.functional.schedule import learning_rate_factor
-from sohot.heads.optimizer import FlatParameters, StackedOptimizer
+from sohot.heads.optimizer import EPSILON, FlatParameters, StackedOptimizer
 from sohot.methods import HeadSettings
 
 NAMES = ("target.map", "target.classifier", "zeta")
@@ -35,7 +35,7 @@ def test_each_fit_is_trained_as_torch_would(kind, decay, schedule):
         single = {name: torch.nn.Parameter(x) for name, x in start(place).items()}
         rates = dict(zip(NAMES, (of_fit.lr, 10 * of_fit.lr, of_fit.zeta_lr), strict=True))
         build = torch.optim.AdamW if kind == "adamw" else torch.optim.SGD
-        options = {"weight_decay": 0.0} | ({"momentum": 0.9} if kind == "sgd" else {"eps": 1e-6})
+        options = {"weight_decay": 0.0} | ({"momentum": 0.9} if kind == "sgd" else {"eps": EPSILON})
         optimizer = build([{"params": [x], "lr": rates[name]} for name, x in single.items()], **options)
         for number in range(8):
             optimizer.zero_grad()

@@ -10,7 +10,9 @@ from ..methods.settings import HeadSettings
 from .network import of_network
 
 _BETA1, _BETA2 = 0.9, 0.999  # as torch.optim.AdamW
-_EPSILON = 1e-6  # torch's 1e-8 would turn rounding into steps: fits start at a minimum, where gradients are near 0
+EPSILON = 1e-4
+"""What AdamW adds to a gradient's root mean square. Fits start at a minimum, where gradients are near 0: torch's 1e-8
+would turn their rounding into steps as long as the learning rate."""
 
 
 class FlatParameters:
@@ -86,7 +88,7 @@ class StackedOptimizer:
         self.mean.lerp_(gradient, 1 - _BETA1)
         self.square.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
         mean, square = self._corrections(number)
-        size = self.square.sqrt().div_(square).add_(_EPSILON)
+        size = self.square.sqrt().div_(square).add_(EPSILON)
         if isinstance(mean, float):
             flat.addcmul_(self.mean.div(size), self.rates, value=-factor / mean)
         else:

@@ -129,6 +129,15 @@ def test_a_diverging_loss_stops_with_advice(train, options, message):
         train(steps=60, **options)
 
 
+def test_a_loss_without_a_lower_bound_is_stopped(train, monkeypatch):
+    """An unbiased distance may be negative, and training can widen classes to lower it further."""
+    real = Objective.forward
+    fallen = {"loss": torch.tensor(-1e6)}
+    monkeypatch.setattr(Objective, "forward", lambda *given, **named: real(*given, **named) | fallen)
+    with pytest.raises(Diverged, match=r"the loss is -1e\+06 at step 1"):
+        train(method="so", estimator="unbiased")
+
+
 def test_nan_in_the_data_is_a_divergence_too(train, standin):
     source, *rest = standin.problem()
     source[0, 0] = math.nan

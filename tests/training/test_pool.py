@@ -125,6 +125,30 @@ def test_a_collapse_is_undone(train, pool, monkeypatch):
     assert moved < 1.0  # a weight of 50 would have taken it far away
 
 
+def test_a_collapse_is_seen_though_class_shares_are_evened_out(train, pool, monkeypatch):
+    """Pseudo-labels with equal shares name every class, whatever the teacher says."""
+    seen, biased = [], Plain()
+    with torch.no_grad():
+        biased.head.bias.copy_(torch.tensor([5.0, 0.0, 0.0]))
+    monkeypatch.setattr(PoolHealth, "check", lambda _, labels, _spread: seen.append(labels.clone()))
+    result = train(biased, method="s+t", pool=pool, prior="uniform", pool_rows=12, steps=10, lr=1e-6)
+    assert result.history[-1]["pool_largest"] < 1
+    assert all(labels.eq(0).all() for labels in seen)
+    assert len(seen) == 2  # after ten steps, and of what the run keeps
+
+
+@pytest.mark.parametrize("steps", [12, 20])
+def test_a_collapse_at_the_end_leaves_the_start(train, pool, monkeypatch, steps, same_weights):
+    monkeypatch.setattr(PoolHealth, "check", lambda *_: found.pop())
+    found = [Collapse.SHRUNK, *[None] * (steps // 10)]
+    result = train(Plain(), method="s+t", pool=pool, pool_rows=12, steps=steps)
+    assert result.pool["collapse"] == (
+        "the features of the unlabelled images had shrunk to a point by the last step, so the run keeps the model from "
+        "which training started"
+    )
+    assert same_weights(result.model, Plain())
+
+
 def test_neighbours_have_a_say_in_pseudo_labels(train, pool):
     """With all rows as neighbours all have one label; with none, or with copies of a row, each has its own."""
 

@@ -45,6 +45,10 @@ class Bank(nn.Module):
         self.features.index_copy_(0, rows, features.detach().to(self.features.dtype))
         self.probabilities.index_copy_(0, rows, probabilities.detach().to(self.probabilities.dtype))
 
+    def answers(self) -> Tensor:
+        """Return the likeliest class of each row."""
+        return self.probabilities.argmax(1)
+
     def confidence(self) -> Tensor:
         """Return the mean of the highest probability of each row."""
         return self.probabilities.max(1).values.mean()

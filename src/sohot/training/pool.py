@@ -88,24 +88,23 @@ class PoolLearner(nn.Module):
             self.source_bank = self._filled(self._source, domain)
         self._place()
         self._refresh()
-        labels = self._pseudo_labels()
-        self.health = PoolHealth.of(labels.labels, self.num_classes, self.pool_bank.spread())
+        self.health = PoolHealth.of(self.pool_bank.answers(), self.num_classes, self.pool_bank.spread())
 
     @torch.no_grad()
-    def _filled(self, domain: Domain, stream: str) -> Bank:
+    def _filled(self, domain: Domain, stream: str, teacher: Teacher | None = None) -> Bank:
         bank, device = None, self._fabric.device
         for rows in torch.split(torch.arange(len(domain.inputs)), _FILL):
             inputs = domain.arrange(domain.inputs.batch(rows).to(device))
-            features, probabilities = self._answers(inputs, stream)
+            features, probabilities = self._answers(inputs, stream, teacher)
             if bank is None:
                 bank = Bank(len(domain.inputs), features.shape[1], self.num_classes).to(device, features.dtype)
             bank.put(rows.to(device), features, probabilities)
         assert bank is not None  # a domain has rows
         return bank
 
-    def _answers(self, inputs: Tensor, stream: str) -> tuple[Tensor, Tensor]:
-        """Return the teacher's features and class probabilities."""
-        streams = as_streams(self._teacher.model)
+    def _answers(self, inputs: Tensor, stream: str, teacher: Teacher | None = None) -> tuple[Tensor, Tensor]:
+        """Return the features and class probabilities of a teacher; of the one that labels the pool if None."""
+        streams = as_streams((teacher or self._teacher).model)
         with self._fabric.autocast():
             given = (inputs, None) if stream == "source" else (None, inputs)
             output = streams(*given, from_trunk=self.settings.from_trunk)
@@ -177,7 +176,7 @@ class PoolLearner(nn.Module):
         """Look for a collapse now and then; if there is one, go back to the start. Returns whether it did."""
         if self.collapse is not None or self.health is None or self.pool_bank is None or (step + 1) % REFRESH:
             return False
-        found: Collapse | None = self.health.check(self._pseudo_labels().labels, self.pool_bank.spread())
+        found = self._collapsed(self.pool_bank)
         if found is not None:
             self.collapse = f"{found.value} by step {step + 1}, so training went on from its start without them"
             model.load_state_dict(self._start, strict=False)
@@ -186,9 +185,19 @@ class PoolLearner(nn.Module):
                 average.become(model)
         return found is not None
 
+    def _collapsed(self, bank: Bank) -> Collapse | None:
+        """Look for a collapse in what was answered, not in pseudo-labels: class shares that are evened out hide one."""
+        return None if self.health is None else self.health.check(bank.answers(), bank.spread())
+
     def install(self, model: nn.Module) -> None:
-        """Give the model the averaged weights that are tested: these are what the run keeps."""
+        """Give the model the averaged weights that are tested: the run keeps these, or its start if they collapsed."""
         self._tested.install(model)
+        if self.collapse is not None or self.health is None:
+            return
+        found = self._collapsed(self._filled(self.views[0], "target", self._tested))
+        if found is not None:
+            self.collapse = f"{found.value} by the last step, so the run keeps the model from which training started"
+            model.load_state_dict(self._start, strict=False)
 
     def _averages(self) -> dict[str, Teacher]:
         """Return the running averages of the weights, by their name in a checkpoint."""

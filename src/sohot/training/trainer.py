@@ -202,14 +202,14 @@ class Trainer:
             self._graphs.forget()
 
     def require_convergence(self, record: Record) -> None:
-        """Raise `Diverged` if the loss of a step is not a number, or far above the first one."""
+        """Raise `Diverged` if the loss of a step is not a number, or far from the first one."""
         self._require_convergence(int(record["step"]) - 1, record["loss"])
 
     def _require_convergence(self, step: int, loss: float) -> None:
         if self.first_loss is None and math.isfinite(loss):
             self.first_loss = loss
         limit = self.settings.divergence_factor * max(self.first_loss or 0.0, 1.0)
-        if not loss <= limit:  # also true for NaN
+        if not abs(loss) <= limit:  # also true for NaN; an unbiased estimate may fall without end
             raise self._diverged(f"the loss is {loss:.4g} at step {step + 1}")
 
     def require_finite_weights(self, step: int) -> None:

@@ -137,7 +137,7 @@ class RunConfig(ImageOptions, HeadOptions):
         NETWORK,
         f"Batch-norm statistics: {', '.join(BATCH_NORMS[:-1])}, or {BATCH_NORMS[-1]} (features are means over two "
         "passes, by the network's and by the target images' statistics).",
-        shown="auto: fixed if pre-trained; with unlabelled images, held-out labels choose",
+        shown="auto: fixed if pre-trained, or both as held-out labels choose",
     )
     projection: int | None = option(None, NETWORK, "Project the features of both streams to this size.", WIDTH)
     cosine: float | None = option(

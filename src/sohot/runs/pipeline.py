@@ -235,11 +235,11 @@ def _choose(
 
 def _with_statistics(config: RunConfig, data: RunData, store: TrunkStore, watcher: Watcher) -> RunConfig:
     """Resolve what batch normalisation uses, and say why."""
-    found, reason = choose_statistics(config, data, store)
-    if reason is not None:
-        data.notes.append(reason)
-        watcher.note(reason)
-    return found
+    chosen = choose_statistics(config, data, store)
+    if chosen.reason is not None:
+        data.notes.append(chosen.reason)
+        watcher.note(chosen.reason)
+    return chosen.config
 
 
 def _folder(config: RunConfig) -> Path:

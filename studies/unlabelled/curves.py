@@ -9,8 +9,7 @@ tests; of the other half some are the pool. Draws are those of no other study.
 
 import argparse
 import csv
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
@@ -26,6 +25,9 @@ DRAWS = range(310, 315)
 SHOTS = (1, 3, 10)
 SIZES = (0, 10, 30, 100, 300, 1000)
 FIELDS = ("task", "draw", "shots", "pool", "accuracy")
+COLOURS = ("#b35806", "#00674f", "#2c5f9e")
+
+Curves = dict[str, dict[str, dict[str, list[float]]]]
 
 
 def measure(folder: Path) -> Iterator[list[object]]:
@@ -48,28 +50,40 @@ def measure(folder: Path) -> Iterator[list[object]]:
 
 
 def draw_figure(file: Path, picture: Path) -> None:
-    """Draw one panel for each task, one line for each number of labels; bars are standard errors over draws."""
-    import matplotlib.pyplot as plt
-
-    found: defaultdict[tuple[str, int, int], list[float]] = defaultdict(list)
+    """Draw one panel for each task, one line for each number of labels."""
+    curves: Curves = {task: {} for task in TASKS}
     with open(file, newline="", encoding="utf-8") as lines:
         for line in csv.DictReader(lines):
-            found[line["task"], int(line["shots"]), int(line["pool"])].append(float(line["accuracy"]))
-    figure, panels = plt.subplots(1, len(TASKS), figsize=(10, 3.4), constrained_layout=True)
-    for panel, task in zip(panels, TASKS, strict=True):
-        for shots, colour in zip(SHOTS, ("#b35806", "#00674f", "#2c5f9e"), strict=True):
-            sizes = [size for size in SIZES if (task, shots, size) in found]
-            values = [found[task, shots, size] for size in sizes]
-            error = [stdev(one) / len(one) ** 0.5 for one in values]
-            places = range(len(sizes))
-            label = f"{shots} label{'s' if shots > 1 else ''} per class"
-            panel.errorbar(places, [*map(fmean, values)], error, color=colour, marker="o", capsize=3, label=label)
-        panel.set_xticks(range(len(SIZES)), [str(size) for size in SIZES])
+            shots = int(line["shots"])
+            curve = curves[line["task"]].setdefault(f"{shots} label{'s' if shots > 1 else ''} per class", {})
+            curve.setdefault(line["pool"], []).append(float(line["accuracy"]))
+    draw_curves(curves, [*map(str, SIZES)], picture)
+
+
+def draw_curves(curves: Curves, ticks: Sequence[str], picture: Path) -> None:
+    """Draw one panel for each task; bars are standard errors over draws.
+
+    Args:
+        curves: Accuracies by task, line and tick.
+        ticks: What is along the horizontal axis, from left to right.
+        picture: The file to write.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, len(curves), figsize=(10 * len(curves) / 3, 3.4), constrained_layout=True)
+    for panel, (task, lines) in zip(panels, curves.items(), strict=True):
+        for colour, (label, values) in zip(COLOURS, lines.items(), strict=False):
+            places = [place for place, tick in enumerate(ticks) if tick in values]
+            found = [values[ticks[place]] for place in places]
+            error = [stdev(one) / len(one) ** 0.5 for one in found]
+            panel.errorbar(places, [*map(fmean, found)], error, color=colour, marker="o", capsize=3, label=label)
+        panel.set_xticks(range(len(ticks)), ticks)
         panel.set_title(task.replace("-", " → "))
         panel.set_xlabel("unlabelled images")
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("accuracy on images never seen, %")
-    figure.legend(*panels[0].get_legend_handles_labels(), frameon=False, loc="outside upper center", ncols=len(SHOTS))
+    handles = panels[0].get_legend_handles_labels()
+    figure.legend(*handles, frameon=False, loc="outside upper center", ncols=len(handles[0]))
     figure.savefig(picture, dpi=110)
 
 

@@ -2,10 +2,12 @@
 
     python studies/unlabelled/pools.py office31 DATA/office31 --out study-office31
     python studies/unlabelled/pools.py pacs DATA/pacs --out study-pacs
+    python studies/unlabelled/pools.py tables docs/results/unlabelled-pools.csv --out docs/images
 
 The folder is that of study.py, whose outputs of the frozen layers serve again. Half of the target images that are not
 labelled is never seen and tests; of the other half some are the pool. `pools.csv` in the folder lists what was
 measured, and the same command goes on where it stopped. True labels of the pool are a ceiling: no other row sees any.
+The last command prints tables of such lists, and draws the figure.
 """
 
 import argparse
@@ -19,9 +21,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
+from curves import draw_curves
 from features import rows_of_some_classes, skewed_rows
 from rows import Row, pseudo, supervised
 
@@ -40,6 +44,7 @@ SHIFTS = {"office31": ("A-W", "W-A"), "pacs": ("photo-cartoon", "cartoon-photo")
 SPLITS = (1, 2, 3, 4, 5)
 SIZES = (10, 30, 100, 300, 1000)
 WHOLE, SKEWED, ABSENT, NONE, LABELLED = "whole", "skewed", "a third absent", "none", "true labels"
+HEAD_ROW, TRAINED = "frozen head", "layers trained"
 HEAD = {"trains": "head"}
 FIELDS = ("data", "shift", "split", "pool", "images", "way", "accuracy")
 
@@ -56,10 +61,10 @@ def trials(data: str) -> Iterator[Trial]:
     """List what is compared on every split."""
     labels, pseudo_labels = supervised(data, "s+t", "s+t").settings, pseudo(data, "pseudo-labels").settings
     for pool in (NONE, LABELLED, *map(str, SIZES), WHOLE, SKEWED, ABSENT):
-        yield Trial(pool, "frozen head", HEAD)
-        yield Trial(pool, "layers trained", labels if pool in (NONE, LABELLED) else pseudo_labels)
+        yield Trial(pool, HEAD_ROW, HEAD)
+        yield Trial(pool, TRAINED, labels if pool in (NONE, LABELLED) else pseudo_labels)
     for pool in (WHOLE, SKEWED, ABSENT):
-        yield Trial(pool, "layers trained, estimated shares", {**pseudo_labels, "prior": "estimated"})
+        yield Trial(pool, f"{TRAINED}, estimated shares", {**pseudo_labels, "prior": "estimated"})
 
 
 def true_labels(pool: LabelledImages, classes: Sequence[str]) -> tuple[int, ...]:
@@ -116,16 +121,55 @@ def measure(cell: Cell, *, data: str, where: Workplace, done: set[tuple[str, ...
     return found
 
 
+def read(file: Path) -> dict[tuple[str, str, str], list[float]]:
+    """Read accuracies by pool, way and shift."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    with open(file, newline="", encoding="utf-8") as lines:
+        for line in csv.DictReader(lines):
+            found.setdefault((line["pool"], line["way"], line["shift"]), []).append(float(line["accuracy"]))
+    return found
+
+
+def table(found: Mapping[tuple[str, str, str], Sequence[float]]) -> Iterator[str]:
+    """Yield a table: mean accuracies by pool and way."""
+    shifts = [shift for of_data in SHIFTS.values() for shift in of_data]
+    yield "| pool | " + " | ".join(f"{shift} ({len(found[NONE, HEAD_ROW, shift])} splits)" for shift in shifts) + " |"
+    yield "| --- |" + " ---: |" * len(shifts)
+    for pool, way in dict.fromkeys((pool, way) for pool, way, _ in found):
+        means = [found.get((pool, way, shift)) for shift in shifts]
+        yield f"| {pool}, {way} | " + " | ".join("–" if one is None else f"{fmean(one):.1f}" for one in means) + " |"
+
+
+def draw_figure(found: Mapping[tuple[str, str, str], list[float]], picture: Path) -> None:
+    """Draw accuracy against the size of the pool."""
+    names = {"0": NONE, **{str(size): str(size) for size in SIZES}, "all": WHOLE}
+    ways = {"frozen features": HEAD_ROW, "layers trained": TRAINED}
+    curves = {
+        shift: {
+            label: {tick: found[pool, way, shift] for tick, pool in names.items() if (pool, way, shift) in found}
+            for label, way in ways.items()
+        }
+        for of_data in SHIFTS.values()
+        for shift in of_data
+    }
+    draw_curves(curves, [*names], picture)
+
+
 def main() -> None:
-    """Measure what is missing."""
+    """Measure what is missing, or show what was measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", choices=("office31", "pacs"))
-    parser.add_argument("root", type=Path)
+    parser.add_argument("data", choices=("office31", "pacs", "tables"))
+    parser.add_argument("root", type=Path, help="images, or for tables the list")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2))
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
-    row = Row(given.data, "frozen head", "s+t", HEAD, INDUCTIVE, SPLITS, shifts=SHIFTS[given.data])
+    if given.data == "tables":
+        found = read(given.root)
+        print(*table(found), sep="\n")
+        draw_figure(found, given.out / "unlabelled-pools.png")
+        return
+    row = Row(given.data, HEAD_ROW, "s+t", HEAD, INDUCTIVE, SPLITS, shifts=SHIFTS[given.data])
     planned = plan_grid(row.grid(), given.root, given.out, device=given.device)
     file, done = given.out / "pools.csv", set[tuple[str, ...]]()
     if file.exists():

@@ -6,9 +6,9 @@
     python studies/unlabelled/study.py pacs DATA/pacs --out study-pacs-lite2 --backbone lite2
 
 Finished cells are kept: the same command goes on where it stopped (`--minutes` stops it in time), and `cells.csv` in
-the folder lists them. `rows.py` says what is compared, `tables.py` shows it. Development splits served to choose
-settings, those of one data set for the other: none of their results is reported as one. A GPU with 16 cores takes about
-a quarter of an hour for each data set.
+the folder lists them; those of an earlier list (`--known FILE`) are not computed again. `rows.py` says what is
+compared, `tables.py` shows it. Development splits served to choose settings, those of one data set for the other: none
+of their results is reported as one. A GPU with 16 cores takes about a quarter of an hour for each data set.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import multiprocessing
 import os
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -32,9 +32,12 @@ from sohot.experiments.engines import Outcome
 from sohot.experiments.engines.local import LocalEngine
 from sohot.experiments.grid_run import GridPlan, GridWatcher, plan_grid, run_grid
 from sohot.experiments.store import Store
+from sohot.methods.choices import TWO_PASSES
 from sohot.runs.trunk_folder import CHUNK, TrunkFolder, join_images
+from sohot.training.collapse import Collapse
 
-FIELDS = ("data", "network", "row", "protocol", "shots", "shift", "split", "accuracy", "mean of classes", "collapse")
+PLACE = ("data", "network", "row", "protocol", "shots", "shift", "split")
+FIELDS = (*PLACE, "accuracy", "mean of classes", "collapse")
 
 
 class OutOfTime(Exception):  # noqa: N818 - it names what happened
@@ -59,15 +62,61 @@ class Clock(GridWatcher):
             raise OutOfTime
 
 
-def plan(rows: Sequence[Row], root: Path, out: Path, device: str) -> tuple[GridPlan, dict[str, Row]]:
-    """List the cells of all rows, those of one split together: they share what they start from."""
+def place_of(data: str, cell: Cell, row: Row) -> tuple[str, ...]:
+    """Return what names a cell in the list."""
+    network = row.backbone.rpartition(":")[2]
+    return data, network, row.name, cell.pool, str(row.shots), cell.shift, str(cell.split)
+
+
+def read_known(file: Path | None) -> dict[tuple[str, ...], list[str]]:
+    """Read a list of cells: its lines by what names them."""
+    if file is None:
+        return {}
+    with open(file, newline="", encoding="utf-8") as lines:
+        return {tuple(line[: len(PLACE)]): line for line in csv.reader(lines) if line != [*FIELDS]}
+
+
+def read_once(file: Path | None) -> set[tuple[str, ...]]:
+    """Read where held-out labels chose one pass: data set, protocol, shots, shift and split."""
+    if file is None:
+        return set()
+    with open(file, newline="", encoding="utf-8") as lines:
+        return {tuple(line[:5]) for line in csv.reader(lines) if line[5] != TWO_PASSES}
+
+
+def plan(
+    rows: Sequence[Row],
+    root: Path,
+    out: Path,
+    device: str,
+    known: Collection[tuple[str, ...]] = (),
+    once: Collection[tuple[str, ...]] = (),
+) -> tuple[GridPlan, dict[str, Row]]:
+    """List the cells of all rows, those of one split together: they share what they start from.
+
+    Args:
+        rows: The rows.
+        root: The images.
+        out: Where results go.
+        device: Where to compute.
+        known: Cells to leave out, see `place_of`.
+        once: Where to leave out rows with two passes, see `read_once`.
+    """
     named: dict[str, Row] = {}
     cells: list[Cell] = []
     where: Workplace | None = None
     for row in rows:
         planned = plan_grid(row.grid(), root, out, device=device)
         where = planned.where
-        cells += [cell for cell in planned.cells if cell.key not in named]
+        places = {cell.key: place_of(row.data, cell, row) for cell in planned.cells}
+        unwanted = once if row.settings.get("batch_norm") == TWO_PASSES else ()
+        cells += [
+            cell
+            for cell in planned.cells
+            if places[cell.key] not in known
+            and (places[cell.key][0], *places[cell.key][3:]) not in unwanted
+            and cell.key not in named
+        ]
         named |= {cell.key: row for cell in planned.cells}
     assert where is not None
     cells.sort(key=lambda cell: (named[cell.key].phase, cell.shift, cell.split, cell.pool))
@@ -86,29 +135,42 @@ def fill(part: int, parts: int, cells: Sequence[Cell], where: Workplace) -> None
                 )
 
 
+def read_statistics(cell: Cell, where: Workplace) -> None:
+    """Leave the statistics of a cell's target images where others find them."""
+    needed_features([cell], where)
+
+
 def prepare(cells: Iterable[Cell], where: Workplace, processes: int) -> None:
     """Pass all images through the trunks in several processes: one process is held up by its own threads."""
-    one_each = list({(cell.shift, cell.split, cell.pool, cell.settings.get("trains")): cell for cell in cells}.values())
+    decisive = ("trains", "batch_norm")
+    one_each = {
+        (cell.shift, cell.split, cell.pool, *(cell.settings.get(name) for name in decisive)): cell for cell in cells
+    }
+    twice = [cell for cell in one_each.values() if cell.settings.get("batch_norm") == TWO_PASSES]
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as workers:
-        work = partial(fill, parts=processes, cells=one_each, where=where)
+        list(workers.map(partial(read_statistics, where=where), twice))
+        work = partial(fill, parts=processes, cells=[*one_each.values()], where=where)
         list(workers.map(work, range(processes)))
 
 
-def write_cells(planned: GridPlan, named: dict[str, Row], data: str) -> None:
-    """Write the accuracy of every finished cell."""
+def write_cells(
+    planned: GridPlan, named: dict[str, Row], data: str, known: Mapping[tuple[str, ...], Sequence[str]]
+) -> None:
+    """Write the known cells, and the accuracy of every finished one."""
     with Store(planned.results) as store:
         records = [record for record in store.records(every=True) if record.key in named and record.result is not None]
     with open(planned.where.out / "cells.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(FIELDS)
+        writer.writerows(known.values())
         for record in records:
-            cell, row, result = record.cell, named[record.key], record.result
+            place, result = place_of(data, record.cell, named[record.key]), record.result
             assert result is not None
+            if place in known:
+                continue
             numbers = [f"{100 * share:.3f}" for share in (result.accuracy.micro, result.accuracy.macro)]
-            collapsed = any("without them" in note for note in result.notes)
-            where = cell.pool, row.shots, cell.shift, cell.split
-            network = row.backbone.rpartition(":")[2]
-            writer.writerow([data, network, row.name, *where, *numbers, int(collapsed)])
+            collapsed = any(sign.value in note for sign in Collapse for note in result.notes)
+            writer.writerow([*place, *numbers, int(collapsed)])
 
 
 def main() -> None:
@@ -120,6 +182,8 @@ def main() -> None:
     parser.add_argument("--development", action="store_true")
     parser.add_argument("--backbone", default="lite0", help="for other rows: five splits; not with --development")
     parser.add_argument("--weights", help="file of the backbone's weights")
+    parser.add_argument("--known", type=Path, help="list of cells that need not be computed again")
+    parser.add_argument("--chosen", type=Path, help="list of chosen.py: two passes only where it says so")
     parser.add_argument("--phases", default="", help="only these, such as 1,2")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2))
@@ -134,7 +198,8 @@ def main() -> None:
         rows = other_network(given.data, given.backbone, given.weights)
     if given.phases:
         rows = [row for row in rows if str(row.phase) in given.phases.split(",")]
-    planned, named = plan(rows, given.root, given.out, given.device)
+    known = read_known(given.known)
+    planned, named = plan(rows, given.root, given.out, given.device, known, read_once(given.chosen))
     clock = Clock(60 * given.minutes)
     print(f"{len(planned.cells)} cells", flush=True)
     prepare(planned.cells, planned.where, given.workers)
@@ -143,7 +208,7 @@ def main() -> None:
         run_grid(planned, LocalEngine(given.workers, given.device), watcher=clock)
     except OutOfTime:
         print(f"the time is up after {clock.done} cells", flush=True)
-    write_cells(planned, named, given.data)
+    write_cells(planned, named, given.data, known)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,22 @@
-"""Tables of the study of unlabelled images, from the lists of its cells.
+"""Tables of the study of unlabelled images, as docs/results/unlabelled.md shows them, from the lists of its cells.
 
     python studies/unlabelled/tables.py docs/results/unlabelled-cells.csv --chosen docs/results/unlabelled-chosen.csv
 
-For each data set and protocol: accuracy in %, by row and shift, and paired differences from other rows. Shifts are
-averaged first, split by split, because those of one split share images; only splits that both rows have are compared.
-Rows "as chosen" have one pass or two, split by split as the list of chosen.py says.
+For each data set, network and protocol: accuracy in %, by row and shift, and the paired difference from one row. Shifts
+are averaged first, split by split, because those of one split share images; only splits that both rows have are
+compared. Rows "as chosen" have one pass or two, split by split as the list of chosen.py says.
 """
 
 import argparse
 import csv
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 
-from rows import SHIFTS
+from rows import FIRST_STUDY, SHIFTS
 
 from sohot.data.pools import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
 from sohot.reporting.statistics import PairedDifference, overall_difference
@@ -23,8 +24,19 @@ from sohot.reporting.statistics import PairedDifference, overall_difference
 Accuracies = Mapping[tuple[str, int], float]
 Key = tuple[str, str, str, int, str]  # data set, network, protocol, shots, row
 
-HEAD, BOTH, ALONE = "frozen head", "s+t", "pseudo-labels"
-OTHER_PASSES = (f"{ALONE}, two passes", f"{ALONE}, as chosen", f"{HEAD} with the pool, as chosen")
+HEAD, BOTH, POOLED, ALONE = "frozen head", "s+t", "frozen head with the pool", "pseudo-labels"
+TWICE, CHOSEN = "two passes", "as chosen"
+ALIGNED = ("m", "means", "so")
+ORDER = (
+    *(HEAD, BOTH, *ALIGNED, "so+to+fo+zeta", *FIRST_STUDY),
+    *(POOLED, f"{POOLED}, {TWICE}", f"{POOLED}, {CHOSEN}", ALONE, f"{ALONE}, {TWICE}", f"{ALONE}, {CHOSEN}"),
+    *(f"{ALONE} + {name}" for name in ALIGNED),
+    f"{ALONE} + means, {TWICE}",
+    *("adamatch", "fixmatch", "im", "entropy", "mcc", "mme"),
+    *(f"{name} over the pool" for name in ALIGNED),
+    *(f"{ALONE} + so+to+fo+zeta", f"{ALONE} + so, no bank", f"{ALONE} + so, unbiased", f"{ALONE}, no neighbours"),
+)
+"""Rows of a table, from top to bottom."""
 
 
 def read(files: Sequence[Path]) -> dict[Key, dict[tuple[str, int], float]]:
@@ -39,19 +51,24 @@ def read(files: Sequence[Path]) -> dict[Key, dict[tuple[str, int], float]]:
 
 
 def add_chosen(cells: dict[Key, dict[tuple[str, int], float]], file: Path) -> None:
-    """Add the rows that take one pass or two, as held-out images chose."""
+    """Add the rows that take one pass or two, as held-out images chose.
+
+    If the chosen way was not measured on all splits, those count on which both ways were: which of them is missing
+    depends on the choice.
+    """
     chosen: defaultdict[tuple[str, str, int], dict[tuple[str, int], bool]] = defaultdict(dict)
     with open(file, newline="", encoding="utf-8") as lines:
         for line in csv.DictReader(lines):
             where = line["data"], line["protocol"], int(line["shots"])
             chosen[where][line["shift"], int(line["split"])] = line["chosen"] == "both"
     for (data, protocol, shots), twice in chosen.items():
-        for name in (f"{HEAD} with the pool", ALONE):
+        for name in (POOLED, ALONE):
             key = data, "lite0", protocol, shots
-            ways = cells.get((*key, name), {}), cells.get((*key, f"{name}, two passes"), {})
-            found = {place: ways[both][place] for place, both in twice.items() if all(place in way for way in ways)}
-            if found:
-                cells[(*key, f"{name}, as chosen")] = found
+            ways = cells.get((*key, name), {}), cells.get((*key, f"{name}, {TWICE}"), {})
+            whole = all(place in ways[both] for place, both in twice.items())
+            counted = [place for place in twice if whole or all(place in way for way in ways)]
+            if counted:
+                cells[(*key, f"{name}, {CHOSEN}")] = {place: ways[twice[place]][place] for place in counted}
 
 
 def mean_of(cells: Accuracies, shifts: Sequence[str]) -> float:
@@ -66,32 +83,62 @@ def difference(one: Accuracies, other: Accuracies, shifts: Sequence[str]) -> str
 
 
 def in_words(found: PairedDifference) -> str:
-    """Return a difference with its 95 % interval, p and the number of splits that are better."""
+    """Return a difference with its 95 % interval and p."""
     p = "p < 0.001" if found.p_t is not None and found.p_t < 0.001 else f"p = {found.p_t:.3f}"
-    return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}], {p}, {found.wins} of {found.pairs}"
+    return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}], {p}".replace("-", "−")
+
+
+def titled(row: str) -> str:
+    """Return the name of a row with methods as code.
+
+    >>> titled("pseudo-labels + so, no bank"), titled("m over the pool")
+    ('pseudo-labels + `so`, no bank', '`m` over the pool, no pseudo-labels')
+    """
+    if row.startswith((HEAD, ALONE)):
+        return re.sub(r"\+ ([^,]+)", r"+ `\1`", row)
+    name, over, _ = row.partition(" over the pool")
+    return f"`{name}`{over}{', no pseudo-labels' if over else ''}"
 
 
 def table(cells: Mapping[Key, Accuracies], data: str, network: str, protocol: str, shots: int) -> Iterator[str]:
     """Yield a table of a data set and a network under a protocol."""
-    rows = {name: found for (*where, name), found in cells.items() if where == [data, network, protocol, shots]}
-    shifts = [shift for shift in SHIFTS[data] if any(shift == one for found in rows.values() for one, _ in found)]
-    compared = [HEAD, BOTH] if protocol != INDUCTIVE else [HEAD]
-    baselines = {name: cells.get((data, network, SUPERVISED, shots, name)) for name in compared}
-    baselines |= {} if protocol == SUPERVISED else {ALONE: rows.get(ALONE)}
+    rows = {name: cells[key] for name in ORDER if (key := (data, network, protocol, shots, name)) in cells}
+    baseline, shifts = HEAD if protocol == SUPERVISED else ALONE, SHIFTS[data]
+    shown = [shift.replace("-", " → ") if data == "pacs" else shift for shift in shifts]
     yield f"{data}, {network}, {protocol}, {shots} shots"
     yield ""
-    yield "| | splits | " + " | ".join(shifts) + " | mean | " + " | ".join(f"− {name}" for name in baselines) + " |"
-    yield "| --- |" + " ---: |" * (2 + len(shifts)) + " --- |" * len(baselines)
+    yield f"| | splits | {' | '.join(shown)} | mean | − {baseline} |"
+    yield "| --- " * (4 + len(shifts)) + "|"
     for name, found in rows.items():
         done = {shift: [value for (one, _), value in found.items() if one == shift] for shift in shifts}
-        whole = all(done.values())
+        fewest, most = (choose(map(len, done.values())) for choose in (min, max))
         told = [f"{fmean(values):.1f}" if values else "–" for values in done.values()]
-        told.append(f"{mean_of(found, shifts):.2f}" if whole else "–")
-        told += [
-            "" if other is None or other is found else difference(found, other, shifts) for other in baselines.values()
-        ]
-        yield f"| {name} | {min(map(len, done.values()))} | " + " | ".join(told) + " |"
+        told.append(f"{mean_of(found, shifts):.2f}" if fewest else "–")
+        told.append("" if name == baseline else difference(found, rows.get(baseline, {}), shifts))
+        splits = str(most) if fewest == most else f"{fewest} to {most}"
+        yield f"| {titled(name)} | {splits} | {' | '.join(told)} |".replace("|  |", "| |")
     yield ""
+
+
+def comparisons(cells: Mapping[Key, Accuracies], data: str, network: str) -> Iterator[str]:
+    """Yield single comparisons of a data set and a network, 3 shots."""
+    shifts = SHIFTS[data]
+    for name in ("means", "m"):
+        pair = [cells.get((data, network, TRANSDUCTIVE, 3, f"{ALONE} + {one}"), {}) for one in ("so", name)]
+        yield f"- so − {name}, both with pseudo-labels: {difference(*pair, shifts)}"  # type: ignore[misc]
+    for name in ALIGNED:
+        pair = [
+            cells.get((data, network, TRANSDUCTIVE, 3, row), {})
+            for row in (f"{ALONE} + {name}", f"{name} over the pool")
+        ]
+        yield f"- {name} over the pool, with pseudo-labels − without: {difference(*pair, shifts)}"  # type: ignore[misc]
+    parts = [("", shifts), *((f", {shift}", [shift]) for shift in (shifts if len(shifts) == 2 else ()))]
+    rows = (POOLED, f"{POOLED}, {CHOSEN}", ALONE, f"{ALONE}, {TWICE}", f"{ALONE}, {CHOSEN}")
+    for protocol, (part, averaged), name in product((TRANSDUCTIVE, INDUCTIVE), parts, rows):
+        for baseline in (HEAD, BOTH):
+            found = cells.get((data, network, protocol, 3, name), {})
+            other = cells.get((data, network, SUPERVISED, 3, baseline), {})
+            yield f"- {protocol}{part}: {name} − {baseline}: {difference(found, other, averaged)}"
 
 
 def main() -> None:
@@ -103,21 +150,11 @@ def main() -> None:
     cells = read(given.files)
     if given.chosen is not None:
         add_chosen(cells, given.chosen)
-    for where in dict.fromkeys(key[:4] for key in cells):
+    for where in sorted(dict.fromkeys(key[:4] for key in cells)):
         print(*table(cells, *where), sep="\n")
-    for data, network in dict.fromkeys(key[:2] for key in cells):
-        print(f"{data}, {network}, transductive, single comparisons\n")
-        for name in ("means", "m"):
-            pair = [cells.get((data, network, TRANSDUCTIVE, 3, f"{ALONE} + {one}")) for one in ("so", name)]
-            if all(pair):
-                print(f"- so − {name}, both with pseudo-labels: {difference(*pair, SHIFTS[data])}")  # type: ignore[misc]
-        for protocol, shift, name in product((TRANSDUCTIVE, INDUCTIVE), SHIFTS[data], (ALONE, *OTHER_PASSES)):
-            found = cells.get((data, network, protocol, 3, name), {})
-            for baseline in (HEAD, BOTH):
-                other = cells.get((data, network, SUPERVISED, 3, baseline), {})
-                if len(SHIFTS[data]) == 2 and found and other:
-                    print(f"- {protocol}, {shift}: {name} − {baseline}: {difference(found, other, [shift])}")
-        print()
+    for data, network in sorted(dict.fromkeys(key[:2] for key in cells)):
+        told = [line for line in comparisons(cells, data, network) if not line.endswith(" –")]
+        print(f"{data}, {network}, single comparisons", "", *told, "", sep="\n")
 
 
 if __name__ == "__main__":

@@ -82,7 +82,9 @@ def run(job: Job, work: Path, device: str) -> dict[str, object]:
     torch.set_num_threads(1)
     data, name, options = job
     out = work / "runs" / name.replace(" ", "-")
-    config = RunConfig(out=out, device=device, read_threads=2, loggers=("none",), **options)  # type: ignore[arg-type]
+    # One pass: what is compared is the choice between a classifier and layers, from the same features.
+    own = {"batch_norm": "fixed", "read_threads": 2, "loggers": ("none",)}
+    config = RunConfig(out=out, device=device, **own, **options)  # type: ignore[arg-type]
     report = fit_run(config)
     chosen = (report.get("selection") or {}).get("chosen")
     found = {"data": data, "name": name, "kept": chosen, "accuracy": report["accuracy"]["micro"]}

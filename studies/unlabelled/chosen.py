@@ -1,4 +1,4 @@
-"""What `sohot fit --unlabelled` would choose on each split of the study: one pass or two (`--batch-norm`).
+"""What `sohot fit` would choose on each split of the study: one pass or two (`--batch-norm`).
 
     python studies/unlabelled/chosen.py pacs DATA/pacs --out docs/results/unlabelled-chosen.csv --features FOLDER
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from rows import study
 
 from sohot._device import choose_device
-from sohot.data.pools import INDUCTIVE, POOL, TRANSDUCTIVE
+from sohot.data.pools import INDUCTIVE, POOL, SUPERVISED, TRANSDUCTIVE
 from sohot.experiments.cell_training import config_of, draw_split
 from sohot.experiments.grid_run import plan_grid
 from sohot.methods.choices import TWO_PASSES
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--features", type=Path, required=True, help="folder for features that splits share")
-    parser.add_argument("--pool", choices=(TRANSDUCTIVE, INDUCTIVE), help="only this protocol")
+    parser.add_argument("--pool", choices=(SUPERVISED, TRANSDUCTIVE, INDUCTIVE), help="only this protocol")
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -56,7 +56,7 @@ def main() -> None:
             known.add(key)
             sides = draw_split(cell, plan.where).sides
             labelled = sides["source_train"], sides["target_train"]
-            data = RunData(labelled[0].classes, *labelled, None, pool=sides[POOL], protocol=cell.pool)
+            data = RunData(labelled[0].classes, *labelled, None, pool=sides.get(POOL), protocol=cell.pool)
             config = config_of(cell, {**cell.settings, "batch_norm": "auto"}, plan.where)
             for kind in ("fixed", TWO_PASSES):
                 head = head_of(replace(config, batch_norm=kind))

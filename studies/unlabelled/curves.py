@@ -77,7 +77,7 @@ def draw_curves(curves: Curves, ticks: Sequence[str], picture: Path) -> None:
             found = [values[ticks[place]] for place in places]
             error = [stdev(one) / len(one) ** 0.5 for one in found]
             panel.errorbar(places, [*map(fmean, found)], error, color=colour, marker="o", capsize=3, label=label)
-        panel.set_xticks(range(len(ticks)), ticks)
+        panel.set_xticks(range(len(ticks)), ticks, fontsize=8)
         panel.set_title(task.replace("-", " → "))
         panel.set_xlabel("unlabelled images")
         panel.spines[["top", "right"]].set_visible(False)

@@ -130,7 +130,8 @@ def study(data: str) -> list[Row]:
     found += [replace(row, phase=10, pool=INDUCTIVE) for row in measured]
     if data == "pacs":
         found += [replace(row, phase=11, splits=second, pool=INDUCTIVE) for row in styled[:2]]
-    return found
+    alone_twice = Row(data, "frozen head, two passes", "s+t", {"trains": "head", **STYLED}, phase=12)
+    return [*found, replace(alone_twice, splits=ten) if data == "pacs" else alone_twice]
 
 
 def other_network(data: str, backbone: str, weights: str | None) -> list[Row]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from rows import Row, development, other_network, study
 
 from sohot._device import choose_device
+from sohot._start import prepare_process
 from sohot.experiments.cell import Cell
 from sohot.experiments.cell_training import Workplace
 from sohot.experiments.cell_trunks import needed_features
@@ -147,7 +148,8 @@ def prepare(cells: Iterable[Cell], where: Workplace, processes: int) -> None:
         (cell.shift, cell.split, cell.pool, *(cell.settings.get(name) for name in decisive)): cell for cell in cells
     }
     twice = [cell for cell in one_each.values() if cell.settings.get("batch_norm") == TWO_PASSES]
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as workers:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, initializer=prepare_process) as workers:
         list(workers.map(partial(read_statistics, where=where), twice))
         work = partial(fill, parts=processes, cells=[*one_each.values()], where=where)
         list(workers.map(work, range(processes)))

@@ -28,7 +28,7 @@ HEAD, BOTH, POOLED, ALONE = "frozen head", "s+t", "frozen head with the pool", "
 TWICE, CHOSEN = "two passes", "as chosen"
 ALIGNED = ("m", "means", "so")
 ORDER = (
-    *(HEAD, BOTH, *ALIGNED, "so+to+fo+zeta", *FIRST_STUDY),
+    *(HEAD, f"{HEAD}, {TWICE}", f"{HEAD}, {CHOSEN}", BOTH, *ALIGNED, "so+to+fo+zeta", *FIRST_STUDY),
     *(POOLED, f"{POOLED}, {TWICE}", f"{POOLED}, {CHOSEN}", ALONE, f"{ALONE}, {TWICE}", f"{ALONE}, {CHOSEN}"),
     *(f"{ALONE} + {name}" for name in ALIGNED),
     f"{ALONE} + means, {TWICE}",
@@ -62,7 +62,7 @@ def add_chosen(cells: dict[Key, dict[tuple[str, int], float]], file: Path) -> No
             where = line["data"], line["protocol"], int(line["shots"])
             chosen[where][line["shift"], int(line["split"])] = line["chosen"] == "both"
     for (data, protocol, shots), twice in chosen.items():
-        for name in (POOLED, ALONE):
+        for name in (HEAD, POOLED, ALONE):
             key = data, "lite0", protocol, shots
             ways = cells.get((*key, name), {}), cells.get((*key, f"{name}, {TWICE}"), {})
             whole = all(place in ways[both] for place, both in twice.items())
@@ -133,8 +133,8 @@ def comparisons(cells: Mapping[Key, Accuracies], data: str, network: str) -> Ite
         ]
         yield f"- {name} over the pool, with pseudo-labels − without: {difference(*pair, shifts)}"  # type: ignore[misc]
     parts = [("", shifts), *((f", {shift}", [shift]) for shift in (shifts if len(shifts) == 2 else ()))]
-    rows = (POOLED, f"{POOLED}, {CHOSEN}", ALONE, f"{ALONE}, {TWICE}", f"{ALONE}, {CHOSEN}")
-    for protocol, (part, averaged), name in product((TRANSDUCTIVE, INDUCTIVE), parts, rows):
+    rows = tuple(f"{name}{passes}" for name in (HEAD, POOLED, ALONE) for passes in ("", f", {TWICE}", f", {CHOSEN}"))
+    for protocol, (part, averaged), name in product((SUPERVISED, TRANSDUCTIVE, INDUCTIVE), parts, rows):
         for baseline in (HEAD, BOTH):
             found = cells.get((data, network, protocol, 3, name), {})
             other = cells.get((data, network, SUPERVISED, 3, baseline), {})

@@ -12,7 +12,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from rows import study
+from rows import development, study
 
 from sohot._device import choose_device
 from sohot.data.pools import INDUCTIVE, POOL, SUPERVISED, TRANSDUCTIVE
@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--features", type=Path, required=True, help="folder for features that splits share")
     parser.add_argument("--pool", choices=(SUPERVISED, TRANSDUCTIVE, INDUCTIVE), help="only this protocol")
+    parser.add_argument("--development", action="store_true", help="on development splits instead")
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -45,7 +46,7 @@ def main() -> None:
         with open(given.out, newline="", encoding="utf-8") as file:
             known = {tuple(row[:5]) for row in csv.reader(file)}
     parts = SharedParts(given.features)
-    for row in study(given.data):
+    for row in development(given.data) if given.development else study(given.data):
         if row.settings.get("batch_norm") != TWO_PASSES or given.pool not in (None, row.pool):
             continue
         plan = plan_grid(row.grid(), given.root, given.out.parent, device=given.device)

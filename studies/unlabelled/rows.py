@@ -166,7 +166,18 @@ def development(data: str) -> list[Row]:
         replace(row, shifts=(shift,), splits=splits, pool=row.pool if row.pool == SUPERVISED else INDUCTIVE)
         for shift, splits in tasks[data]
         for row in rows
+    ] + _style_rows(data)
+
+
+def _style_rows(data: str) -> list[Row]:
+    """Return the rows by which the choice between one pass and two was found."""
+    heads = [
+        Row(data, name, "s+t", {"trains": "head"}, pool, phase=13)
+        for name, pool in (("frozen head", SUPERVISED), ("frozen head with the pool", INDUCTIVE))
     ]
+    twice = [replace(row, name=f"{row.name}, two passes", settings={**row.settings, **STYLED}) for row in heads]
+    splits = (101, 102, 103, 104, 105) if data == "pacs" else (101,)
+    return [replace(row, shifts=(shift,), splits=splits) for shift in SHIFTS[data] for row in heads + twice]
 
 
 def _development_rows(data: str) -> Sequence[Row]:

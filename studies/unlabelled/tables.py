@@ -4,11 +4,14 @@
 
 For each data set, network and protocol: accuracy in %, by row and shift, and the paired difference from one row. Shifts
 are averaged first, split by split, because those of one split share images; only splits that both rows have are
-compared. Rows "as chosen" have one pass or two, split by split as the list of chosen.py says.
+compared. Rows "as chosen" have one pass or two, split by split as the list of chosen.py says. With the lists of
+development splits, unlabelled-development.csv and unlabelled-development-chosen.csv, it also prints what other rules
+come to there.
 """
 
 import argparse
 import csv
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +29,8 @@ Key = tuple[str, str, str, int, str]  # data set, network, protocol, shots, row
 
 HEAD, BOTH, POOLED, ALONE = "frozen head", "s+t", "frozen head with the pool", "pseudo-labels"
 TWICE, CHOSEN = "two passes", "as chosen"
+DEVELOPMENT = 100
+"""Splits above this number are for development."""
 ALIGNED = ("m", "means", "so")
 ORDER = (
     *(HEAD, f"{HEAD}, {TWICE}", f"{HEAD}, {CHOSEN}", BOTH, *ALIGNED, "so+to+fo+zeta", *FIRST_STUDY),
@@ -141,6 +146,32 @@ def comparisons(cells: Mapping[Key, Accuracies], data: str, network: str) -> Ite
             yield f"- {protocol}{part}: {name} − {baseline}: {difference(found, other, averaged)}"
 
 
+RULES = {"never": -math.inf, "if likelier": 0.0, "if not less likely by half a standard error": 0.5, "always": math.inf}
+"""When to take two passes: how many standard errors they may be less likely than one."""
+
+
+def rules(cells: Mapping[Key, Accuracies], file: Path) -> Iterator[str]:
+    """Yield what rules for two passes come to on frozen features, by data set and protocol, on development splits."""
+    found: defaultdict[tuple[str, str], list[tuple[float, float, float, float]]] = defaultdict(list)
+    with open(file, newline="", encoding="utf-8") as lines:
+        for line in csv.DictReader(lines):
+            name = HEAD if line["protocol"] == SUPERVISED else POOLED
+            key = line["data"], "lite0", line["protocol"], int(line["shots"])
+            place = line["shift"], int(line["split"])
+            if place[1] > DEVELOPMENT:
+                ways = cells[(*key, name)][place], cells[(*key, f"{name}, {TWICE}")][place]
+                found[line["data"], line["protocol"]].append((*ways, float(line["gain"]), float(line["error"])))
+    if found:
+        yield f"| two passes | {' | '.join(f'{data}, {protocol}' for data, protocol in found)} |"
+        yield "| --- " * (1 + len(found)) + "|"
+        for rule, lenience in RULES.items():
+            means = (
+                fmean(two if gain > -lenience * error else one for one, two, gain, error in draws)
+                for draws in found.values()
+            )
+            yield f"| {rule} | {' | '.join(f'{mean:.2f}' for mean in means)} |"
+
+
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -155,6 +186,9 @@ def main() -> None:
     for data, network in sorted(dict.fromkeys(key[:2] for key in cells)):
         told = [line for line in comparisons(cells, data, network) if not line.endswith(" –")]
         print(f"{data}, {network}, single comparisons", "", *told, "", sep="\n")
+    if given.chosen is not None:
+        for line in rules(cells, given.chosen):
+            print(line)
 
 
 if __name__ == "__main__":

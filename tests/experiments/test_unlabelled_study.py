@@ -33,9 +33,11 @@ def test_the_page_shows_what_the_scripts_print(scripts):
     tables.add_chosen(cells, RESULTS / "unlabelled-chosen.csv")
     printed = {line for where in dict.fromkeys(key[:4] for key in cells) for line in tables.table(cells, *where)}
     printed |= {*scripts.pools.table(scripts.pools.read(RESULTS / "unlabelled-pools.csv"))}
+    development = tables.read([RESULTS / "unlabelled-development.csv"])
+    printed |= {*tables.rules(development, RESULTS / "unlabelled-development-chosen.csv")}
     shown, inside = [], False
     for line in (RESULTS / "unlabelled.md").read_text(encoding="utf-8").splitlines():
-        inside = line.startswith("|") and (inside or line.startswith(("| | splits |", "| pool |")))
+        inside = line.startswith("|") and (inside or line.startswith(("| | splits |", "| pool |", "| two passes |")))
         shown += [line] if inside else []
     assert len(shown) > 100
     assert [line for line in shown if line not in printed] == []

@@ -22,8 +22,8 @@ from .trunk_outputs import OFF
 from .trunk_store import TrunkStore
 
 LENIENCE = 0.5
-"""Standard errors by which one pass must be likelier to be taken. Where two passes help, they gain five points and
-more; where they do not, they cost about one. Found on development draws (docs/results/unlabelled.md)."""
+"""Standard errors by which one pass must be likelier to be taken. Where two passes help, they gain three to eleven
+points; where they do not, they mostly cost one or two (development draws of docs/results/unlabelled.md)."""
 
 
 class StatisticsChoice(NamedTuple):

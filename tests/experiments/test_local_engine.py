@@ -64,7 +64,7 @@ def test_a_failing_cell_and_a_killed_worker_say_why(seen):
 def test_cells_whose_workers_were_killed_are_tried_again_after_the_others(seen):
     kinds, outcomes, _ = seen
     last = [kinds[number - 1].partition(":")[0] for number in outcomes][-2:]
-    assert last == ["die", "die once"]
+    assert sorted(last) == ["die", "die once"]  # both workers may die at once: either death may be noticed first
 
 
 def test_cells_are_taken_when_a_worker_is_free_for_them(seen):

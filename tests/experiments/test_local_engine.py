@@ -30,11 +30,12 @@ def seen(tmp_path_factory):
             taken.append(cell)
             yield cell
 
+    engine = LocalEngine(WORKERS, "cpu")
     outcomes, variables = {}, dict(os.environ)
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         patch.setattr(local, "RETRIES", 1)
-        for outcome in LocalEngine(WORKERS, "cpu").run(offer(), act):
+        for outcome in engine.run(offer(), act):
             before.append((len(taken), len(outcomes)))
             outcomes[outcome.cell.split] = outcome
     assert len(told) == 2

@@ -2,8 +2,6 @@
 
     python benchmarks/gpu.py [--out FILE.md] [--images DIR] [--only kernel|training|pipeline]
 
-`gpu_cells.py` beside it measures grids of short trainings.
-
 Prints Markdown; with --out, also writes it to a file.
 """
 

@@ -56,6 +56,11 @@ def act(cell: Cell, folder: Path | None = None) -> CellResult | dict[str, Any]:
         os._exit(3)
     if how == "sleep":
         time.sleep(float(value))
+    if how == "full once" and not Path(value).exists():
+        import torch
+
+        Path(value).touch()
+        raise torch.OutOfMemoryError("no memory")
     if how == "nan":
         return result_of(micro=float("nan"))
     if how == "look":

@@ -114,6 +114,13 @@ def test_workers_die_with_their_driver(tmp_path):
         driver.wait()
 
 
+def test_a_cell_without_memory_on_the_gpu_is_tried_again_alone_with_fewer_workers(tmp_path):
+    cells = [make_cells(number, act=kind)[-1] for number, kind in ((1, f"full once:{tmp_path / 'full'}"), (2, ""))]
+    with pytest.warns(UserWarning, match="no memory: 1 worker goes on, and the cell is tried again alone at the end"):
+        outcomes = list(LocalEngine(WORKERS, "cpu").run(iter(cells), act))
+    assert [outcome.error for outcome in outcomes] == [None, None]
+
+
 def test_a_worker_that_cannot_start_is_an_error_and_not_an_endless_loop(capfd):
     with pytest.raises(WorkersCannotStart, match="ended before it began"):
         list(LocalEngine(1, "cpu").run(iter(make_cells(1)), Unreadable()))

@@ -69,7 +69,6 @@ def test_training_sees_the_pool_of_the_split_and_what_scores_is_to_it_what_tests
     split, seen = draw_split(cell, where), []
 
     def train(_, data, *__, **___):
-        yield from ()  # it takes no turns
         seen.append(data)
         tested = SimpleNamespace(micro=0.5)
         return SimpleNamespace(
@@ -81,7 +80,7 @@ def test_training_sees_the_pool_of_the_split_and_what_scores_is_to_it_what_tests
             notes=[],
         )
 
-    monkeypatch.setattr(cell_training, "train_and_test_in_turns", train)
+    monkeypatch.setattr(cell_training, "train_and_test", train)
     run_cell.run_cell(cell, where)
     *tried, last = seen
     assert (last.protocol, last.pool, last.test) == (pool, split.sides.get(POOL), split.sides["target_test"])

@@ -93,6 +93,6 @@ def test_a_fold_that_diverges_has_a_score_with_the_reason(data, monkeypatch):
     def diverge(*_, **__):
         raise Diverged("on purpose")
 
-    monkeypatch.setattr("sohot.runs.train_and_test.fit_in_turns", diverge)
+    monkeypatch.setattr("sohot.runs.train_and_test.fit", diverge)
     score = train_fold(config(), data, FOLD, TrunkStore())
     assert score == FoldScore(0, 3, "on purpose")

@@ -1,14 +1,12 @@
 """Trains and tests on the sides of a split, as `sohot fit` does on folders."""
 
 import json
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from .._turns import Turns
 from ..data.datasets import open_dataset
 from ..data.datasets.dataset import DataSet
 from ..data.labelled import LabelledImages
@@ -17,9 +15,8 @@ from ..data.protocols.split import Split
 from ..runs.config import RunConfig
 from ..runs.run_data import RunData
 from ..runs.shared_parts import SharedParts
-from ..runs.train_and_test import TrainedModel, train_and_test_in_turns
+from ..runs.train_and_test import TrainedModel, train_and_test
 from ..runs.trunk_store import TrunkStore
-from ..training.loop import StopRequest
 from .cell import Cell
 from .grid_keys import FEATURE_KEYS
 
@@ -43,16 +40,6 @@ class Workplace:
     data: Mapping[str, Any]
     device: str = "auto"
     workers: int | None = None
-
-
-class Company(NamedTuple):
-    """What cells share that take turns: a request to stop, and a clock that counts what each of them is given."""
-
-    stop: StopRequest | None = None
-    clock: Callable[[], float] = time.perf_counter
-
-
-ALONE = Company()
 
 
 def draw_split(cell: Cell, where: Workplace) -> Split:
@@ -101,8 +88,7 @@ def train(
     sides: Mapping[str, LabelledImages],
     test_side: str,
     where: Workplace,
-    company: Company = ALONE,
-) -> Turns[TrainedModel]:
+) -> TrainedModel:
     """Train on the sides "source_train", "target_train", if the method uses them, and the pool; test on another.
 
     Args:
@@ -112,9 +98,8 @@ def train(
         sides: Images by side.
         test_side: The side to test on.
         where: The folder of shared features, and the device.
-        company: What it shares with other cells that it takes turns with.
     """
     labelled = sides["source_train"], sides["target_train"]
     data = RunData(tuple(classes), *labelled, sides[test_side], pool=sides.get(POOL), protocol=cell.pool)
     store = TrunkStore(parts=_parts(where.out / FEATURES))
-    return train_and_test_in_turns(config_of(cell, settings, where), data, store, **company._asdict())
+    return train_and_test(config_of(cell, settings, where), data, store)

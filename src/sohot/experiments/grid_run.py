@@ -13,12 +13,12 @@ from ..data.labelled import Progress
 from .cell import TRIALS, Cell
 from .cell_training import Workplace
 from .cell_trunks import prepare
-from .cell_work import CellWork
 from .engines import Engine, Outcome, Work
 from .frozen import FrozenEngine
 from .grid import Grid, write_grid
 from .grid_cells import cells
 from .result import Attempt
+from .run_cell import run_cell
 from .store import Store
 
 RESULTS, GRID = "results.sqlite", "grid.toml"
@@ -142,7 +142,7 @@ def run_grid(
         if any(cell.frozen for cell in pending):
             engine = FrozenEngine(plan.where, watcher.progress)
         first = partial(prepare, pending, plan.where, watcher.progress)
-        ended = run_cells(pending, store, engine, CellWork(plan.where), retry_failed, watcher, first)
+        ended = run_cells(pending, store, engine, partial(run_cell, where=plan.where), retry_failed, watcher, first)
         keys = {cell.key for cell in plan.cells}
         records = [one for one in store.records(every=True) if one.key in keys]
     done = {one.key for one in records if one.result is not None}  # by us or others

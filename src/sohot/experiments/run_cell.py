@@ -1,12 +1,15 @@
 """Computes a cell: trains on a split of a protocol, with given or chosen settings, and tests the last step."""
 
+import gc
 import math
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
-from .._turns import Turns, do_all
+from .._device import choose_device
 from ..data.pools import POOL
 from ..data.protocols.cross_validation import few_shot_folds, hold_out
 from ..data.protocols.split import Split
@@ -15,7 +18,7 @@ from ..selection.choice import AllFailed
 from ..selection.held_out import HeldOut
 from ..training.errors import Diverged, TrainingError
 from .cell import Cell
-from .cell_training import ALONE, Company, Workplace, config_of, draw_split, train
+from .cell_training import Workplace, config_of, draw_split, train
 from .result import CellResult, ChosenSettings, Curve
 
 __all__ = ["Workplace", "run_cell"]
@@ -23,6 +26,8 @@ __all__ = ["Workplace", "run_cell"]
 SELECTION = "selection"
 CURVES = ("loss", "cross_entropy", "alignment")
 MOST_POINTS = 100
+ROOM = 0.25
+"""Share of a GPU's memory that a process leaves free between its cells, for the others that share it."""
 
 
 def run_cell(cell: Cell, where: Workplace) -> CellResult:
@@ -35,19 +40,20 @@ def run_cell(cell: Cell, where: Workplace) -> CellResult:
     Returns:
         Accuracy, learned class weights, curves, times, sizes and notes.
     """
-    return do_all(run_cell_in_turns(cell, where))
+    result = _train_and_test(cell, where)
+    _make_room(choose_device(where.device))
+    return result
 
 
-def run_cell_in_turns(cell: Cell, where: Workplace, company: Company = ALONE) -> Turns[CellResult]:
-    """Train and test a cell, in turns with others; its arguments are those of `run_cell` and of `train`."""
+def _train_and_test(cell: Cell, where: Workplace) -> CellResult:
     split = draw_split(cell, where)
     settings, chosen, selecting = dict(cell.settings), None, 0.0
     if cell.select != "none":
-        began = company.clock()
+        began = time.perf_counter()
         chosen = _select(cell, split, where)
         settings |= chosen.settings
-        selecting = company.clock() - began
-    done = yield from train(cell, settings, split.classes, split.sides, "target_test", where, company)
+        selecting = time.perf_counter() - began
+    done = train(cell, settings, split.classes, split.sides, "target_test", where)
     return CellResult(
         accuracy=done.tested(),
         zeta=done.result.objective.learned_weights(),
@@ -78,7 +84,7 @@ def _select(cell: Cell, split: Split, where: Workplace) -> ChosenSettings:
         merged = {**cell.settings, **settings}
         found = []
         for sides in problems:
-            logits = do_all(train(cell, merged, split.classes, sides, "validation", where)).logits
+            logits = train(cell, merged, split.classes, sides, "validation", where).logits
             assert logits is not None  # there are images to validate on
             found.append(HeldOut(logits.numpy(), np.asarray(sides["validation"].labels)))
         return HeldOut.join(found)
@@ -120,3 +126,13 @@ def curve_steps(steps: int) -> list[int]:
     """
     count = min(steps, MOST_POINTS)
     return sorted({round(place * (steps - 1) / max(count - 1, 1)) for place in range(count)})
+
+
+def _make_room(device: torch.device) -> None:
+    """Return memory of a GPU that is not in use, if little is free: other processes may need it."""
+    if device.type != "cuda":
+        return
+    free, total = torch.cuda.mem_get_info(device)
+    if free < ROOM * total:
+        gc.collect()
+        torch.cuda.empty_cache()

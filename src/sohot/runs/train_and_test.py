@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from .._device import choose_device
-from .._turns import Turns, do_all
 from ..data.labelled import LabelledImages, Progress
 from ..methods.settings import FitSettings
 from ..networks.two_streams import TwoStreams
@@ -21,9 +20,8 @@ from ..selection.folds import Fold
 from ..selection.held_out import HeldOut
 from ..training.errors import Diverged
 from ..training.evaluation import Evaluation, evaluate
-from ..training.loop import StopRequest
 from ..training.ranks import Ranks, parting
-from ..training.training_run import FitResult, fit_in_turns, keep_solved
+from ..training.training_run import FitResult, fit, keep_solved
 from .batch_shape import make_batches
 from .config import RunConfig
 from .frozen_head import FrozenStart, frozen_start, is_solved
@@ -127,34 +125,13 @@ def train_and_test(
     Raises:
         Diverged: The loss is not a number, or far above its first value.
     """
-    return do_all(train_and_test_in_turns(config, data, store, fold=fold, begin=begin, steps=steps, progress=progress))
-
-
-def train_and_test_in_turns(
-    config: RunConfig,
-    data: RunData,
-    store: TrunkStore,
-    *,
-    fold: Fold | None = None,
-    begin: Begin | None = None,
-    steps: Callable[[FitSettings], AbstractContextManager[StepWatcher | None]] | None = None,
-    progress: Progress | None = None,
-    stop: StopRequest | None = None,
-    clock: Callable[[], float] = time.perf_counter,
-) -> Turns[TrainedModel]:
-    """Train and test a model as `train_and_test` does, in turns with others.
-
-    It pauses before the training, when all that it shares with others has been read, and as `fit_in_turns` does.
-
-    Those that take turns share `stop` and a `clock`, which counts the seconds that each of them is given.
-    """
     ranks, device = Ranks.here(), choose_device(config.device)
     targets = data.targets()
     model = store.parts.network(config, len(data.classes), targets, store.progress)
     if not config.pool_weight:  # as if there were no pool
         data = replace(data, pool=None)
     used = UsedImages.of(config, data, fold)
-    times = [clock()]
+    times = [time.perf_counter()]
     batches = make_batches(config, used.source, used.target)
     rows = sum(len(images) for images in (data.source, data.target) if images is not None)
     if data.pool is not None and not is_solved(model):
@@ -178,18 +155,15 @@ def train_and_test_in_turns(
     if begin is not None and ranks.first:
         tests_both = start is not None and not is_solved(model)
         recorder = OutputRecorder(model, config.read_threads, tests_both=tests_both)
-    times.append(clock())
+    times.append(time.perf_counter())
     material = inputs.source, used.labels("source"), inputs.target, used.labels("target"), settings
     with parting(device):
         if is_solved(model):
             result = keep_solved(model, *material, **(kept if ranks.first else {}))
         else:
-            yield
             with nullcontext(None) if steps is None else steps(settings) as on_step:
-                result = yield from fit_in_turns(
-                    model, *material, pool=inputs.pool, batches=batches, on_step=on_step, stop=stop, **kept
-                )
-    times.append(clock())
+                result = fit(model, *material, pool=inputs.pool, batches=batches, on_step=on_step, **kept)
+    times.append(time.perf_counter())
     logits, outputs = None, None
     if recorder is not None:
         model.to(device)
@@ -197,7 +171,7 @@ def train_and_test_in_turns(
         logits = outputs.logits
     elif used.test is not None and ranks.first:
         logits = target_logits(model.to(device), used.test, config.read_threads, progress, inputs.test)
-    times.append(clock())
+    times.append(time.perf_counter())
     return TrainedModel(
         model,
         result,

@@ -3,12 +3,11 @@
 import signal
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from types import FrameType, TracebackType
 
 from lightning_fabric.loggers.logger import Logger
 
-from .._turns import Turns
 from ..methods.settings import FitSettings
 from .checkpoint import Checkpoint
 from .errors import CheckpointError, Diverged, Interrupted, RankLost
@@ -89,21 +88,16 @@ class Loop:
         self.loggers, self.on_step = loggers, on_step
         self.history: list[Record] = []
 
-    def do(self, checkpoint: Checkpoint | None, stop: StopRequest | None = None) -> Turns[list[Record]]:
-        """Do the remaining steps, with a pause before each reading of their numbers.
-
-        Args:
-            checkpoint: Where to resume; None to begin.
-            stop: Asks to stop, for several loops that take turns; None for a request of this loop's own.
-        """
+    def do(self, checkpoint: Checkpoint | None) -> list[Record]:
+        """Do the remaining steps: all of them, or those after a checkpoint."""
         status = "failed"
         try:
             if checkpoint is None:
                 self.trainer.begin()
             else:
                 self.trainer.restore(checkpoint)
-            with StopRequest() if stop is None else nullcontext(stop) as asked:
-                yield from self._steps(checkpoint.step if checkpoint else 0, asked)
+            with StopRequest() as stop:
+                self._steps(checkpoint.step if checkpoint else 0, stop)
             status = "success"
         except Diverged as error:
             raise Diverged(f"{error}; {self.folder.last_good()}" if self.folder else str(error)) from None
@@ -118,7 +112,7 @@ class Loop:
                     logger.finalize(status)
         return self.history
 
-    def _steps(self, start: int, stop: StopRequest) -> Turns[None]:
+    def _steps(self, start: int, stop: StopRequest) -> None:
         steps = self.settings.steps
         for done in range(start + 1, steps + 1):
             self.trainer.step(done - 1)
@@ -129,7 +123,6 @@ class Loop:
             alone = stop.received is not None and not self.ranks.several
             if not (due or alone or done % self.trainer.read_every == 0):
                 continue
-            yield
             received = self._read(stop)
             if due or received:
                 self._save(done)

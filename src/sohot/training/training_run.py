@@ -11,14 +11,13 @@ from typing import Any
 
 from torch import nn
 
-from .._turns import Turns, do_all
 from ..methods.settings import FitSettings
 from ..networks.trained_layers import trained_layers
 from .batch_norm import batch_norm_over_ranks
 from .checkpoint import Checkpoint, load_checkpoint
 from .fabric import make_fabric
 from .inputs import Batches, Domain, Inputs, WholeSet, fingerprint_batches
-from .loop import Loop, StopRequest, run_loggers
+from .loop import Loop, run_loggers
 from .objective import Objective
 from .pool_rows import PoolDomain, PoolInputs
 from .randomness import reproducible
@@ -96,32 +95,6 @@ def fit(
         CheckpointError: A checkpoint cannot be written or read.
         RankLost: Another training process is gone.
     """
-    data = source, source_labels, target, target_labels
-    kept: dict[str, Any] = {"run_dir": run_dir, "resume": resume, "config": config}
-    return do_all(fit_in_turns(model, *data, settings, pool=pool, batches=batches, on_step=on_step, **kept))
-
-
-def fit_in_turns(
-    model: nn.Module,
-    source: Inputs | None,
-    source_labels: Any,
-    target: Inputs | None,
-    target_labels: Any,
-    settings: FitSettings | None = None,
-    *,
-    pool: PoolInputs | None = None,
-    batches: Batches | None = None,
-    run_dir: str | Path | None = None,
-    resume: bool = False,
-    config: Mapping[str, Any] | None = None,
-    on_step: Callable[[Record], None] | None = None,
-    stop: StopRequest | None = None,
-) -> Turns[FitResult]:
-    """Train a model as `fit` does, with a pause whenever steps have been handed to a GPU and their numbers come next.
-
-    Until it ends, kernels are deterministic and the generators of random numbers are its own: who takes turns between
-    trainings keeps these apart. `stop` is a request to stop that they share.
-    """
     began = time.perf_counter()
     settings = FitSettings() if settings is None else settings
     num_classes = as_streams(model).num_classes
@@ -155,7 +128,7 @@ def fit_in_turns(
         stack.callback(trainer.close)
         loggers = run_loggers(settings, folder, checkpoint) if ranks.first else []
         loop = Loop(trainer, folder, settings, loggers, on_step if ranks.first else None)
-        history = yield from loop.do(checkpoint, stop)
+        history = loop.do(checkpoint)
     model.eval()
     return FitResult(
         model=model,

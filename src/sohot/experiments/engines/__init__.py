@@ -1,8 +1,8 @@
 """Engines compute the cells of a grid, in processes on this machine or on many machines."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 from ...functional.plain_checks import check_choice
 from ..cell import Cell
@@ -13,27 +13,7 @@ if TYPE_CHECKING:  # it imports torch; wrong options are reported without
 ENGINES = ("local", "ray")
 
 Work = Callable[[Cell], "CellResult"]
-"""Computes a cell; must be picklable: a module-level function, `functools.partial` of one, or an object that is."""
-
-
-class Ended(NamedTuple):
-    """A cell that was computed with others: its result or its error, and the seconds that it was given."""
-
-    cell: Cell
-    result: "CellResult | None"
-    error: Exception | None
-    seconds: float
-
-
-@runtime_checkable
-class WorkTogether(Protocol):
-    """Work that can also compute several cells at once, in one process on one GPU."""
-
-    def __call__(self, cell: Cell) -> "CellResult":
-        """Compute a cell."""
-
-    def together(self, cells: Sequence[Cell]) -> Iterator[Ended]:
-        """Compute cells; yield each as it ends."""
+"""Computes a cell; must be picklable: a module-level function, or `functools.partial` of one."""
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ import signal
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from operator import length_hint
@@ -20,13 +19,11 @@ from ..._limits import check_processes, check_threads, usable_cores
 from ..._process import search_path
 from ...data.decode import default_workers
 from ..cell import Cell
-from . import Outcome, Work, WorkTogether
+from . import Outcome, Work
 from .worker import DONE, FULL, READY, Message, serve
 
 RETRIES = 2
 """How often a cell is tried again whose worker was killed from outside."""
-TOGETHER = 8
-"""Most cells that a process computes at once on a GPU."""
 MOST_PER_GPU, CORES, GPU_MEMORY, MEMORY = 8, 2, 8 << 30, 4 << 30
 """Most processes that share a GPU by default; and what each needs: cores, bytes of the GPU and of main memory."""
 _OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
@@ -40,42 +37,35 @@ class WorkersCannotStart(RuntimeError):  # noqa: N818 - it names what happened
 
 @dataclass
 class _Worker:
-    """One process, and the cells that it computes."""
+    """One process, and the cell that it computes."""
 
     process: BaseProcess
     pipe: Connection
     ready: bool = False
-    cells: list[Cell] = field(default_factory=list)
-    alone: bool = True
-    handed: int = 0
+    cell: Cell | None = None
     began: float = field(default_factory=time.perf_counter)
 
-    def hand(self, cells: list[Cell]) -> None:
-        """Let it compute cells."""
+    def hand(self, cell: Cell) -> None:
+        """Let it compute a cell."""
         with suppress(BrokenPipeError):  # it has just died, which `_wait` notices
-            self.pipe.send(cells)
-        self.cells, self.alone = cells, len(cells) == 1
-        self.handed, self.began = self.handed + 1, time.perf_counter()
+            self.pipe.send(cell)
+        self.cell, self.began = cell, time.perf_counter()
 
 
 class _News(NamedTuple):
-    """What was heard of a worker: how cells ended, and whether that says nothing about them, so that they go again."""
+    """How a worker's cell ended."""
 
     slot: int
-    outcomes: list[Outcome]
-    again: bool = False
-    crowded: bool = False  # memory has run out: there should be fewer workers
+    outcome: Outcome
+    crowded: bool = False  # memory has run out, which says nothing about the cell: there should be fewer workers
 
 
 class LocalEngine:
     """Processes on this machine. They import what they need once and then take one cell after another.
 
-    On a GPU several processes share it, and each takes several cells at once if the work can compute them together:
-    the first time one, then twice as many each time, up to `TOGETHER`.
-
-    If a process is killed from outside, mostly because memory ran out, it is not replaced, and its cells are tried
-    again alone, after the others; so are cells for which a GPU had no memory left. If it crashes, only its own cell
-    fails. All of them end with the process that started them, however that ends.
+    If a process is killed from outside, mostly because memory ran out, it is not replaced, and its cell is tried again
+    alone, after the others; so is a cell for which a GPU had no memory left. If it crashes, only its own cell fails.
+    All of them end with the process that started them, however that ends.
 
     Args:
         workers: Number of processes; None for one per core, at most 8, or for up to 8 per GPU, as many as cores and
@@ -94,7 +84,6 @@ class LocalEngine:
     def run(self, cells: Iterator[Cell], work: Work) -> Iterator[Outcome]:
         """Compute cells; see `Engine`."""
         task = pickle.dumps(work)  # here, where an error gives the reason
-        most = TOGETHER if self.gpus and isinstance(work, WorkTogether) else 1
         slots, workers = list(range(self.workers)), dict[int, _Worker]()
         tries, again = Counter[Cell](), list[Cell]()
         outcomes: list[Outcome] = []
@@ -105,38 +94,38 @@ class LocalEngine:
                 # Workers get their next cells before outcomes are yielded, so they compute while those are stored.
                 for slot in slots:
                     worker = workers.get(slot)
-                    if worker is None or not worker.cells:
-                        size = min(2**worker.handed if worker else 1, most)
-                        if some := list(islice(cells, size)):
-                            workers[slot] = self._hand(worker, slot, some, task)
+                    if (worker is None or not worker.cell) and (cell := next(cells, None)):
+                        workers[slot] = self._hand(worker, slot, cell, task)
                 yield from outcomes
-                _stop(workers.pop(slot) for slot in list(workers) if slot not in slots and not workers[slot].cells)
-                busy = [slot for slot, worker in workers.items() if worker.cells]
+                _stop(workers.pop(slot) for slot in list(workers) if slot not in slots and not workers[slot].cell)
+                busy = [slot for slot, worker in workers.items() if worker.cell]
                 if not busy and again:
                     busy = slots[:1]
                     _stop(workers.pop(slot) for slot in list(workers) if slot not in busy)  # they hold memory
-                    workers[busy[0]] = self._hand(workers.get(busy[0]), busy[0], [again.pop(0)], task)
+                    workers[busy[0]] = self._hand(workers.get(busy[0]), busy[0], again.pop(0), task)
                 if not busy:
                     return
                 outcomes = []
                 for news in _wait({slot: workers[slot] for slot in busy}):
-                    tries.update(outcome.cell for outcome in news.outcomes)
-                    retried = [one for one in news.outcomes if news.again and tries[one.cell] <= RETRIES]
-                    outcomes += [one for one in news.outcomes if one not in retried]
-                    again += [one.cell for one in retried]
-                    if retried and news.crowded and len(slots) > 1 and news.slot in slots:
+                    cell = news.outcome.cell
+                    tries[cell] += 1
+                    if not news.crowded or tries[cell] > RETRIES:
+                        outcomes.append(news.outcome)
+                        continue
+                    again.append(cell)
+                    if len(slots) > 1 and news.slot in slots:
                         slots.remove(news.slot)
-                    _say_again(retried, len(slots))
+                    _say_again(news.outcome, len(slots))
         finally:
             _stop(workers.values())
 
-    def _hand(self, worker: _Worker | None, slot: int, cells: list[Cell], task: bytes) -> _Worker:
-        """Give cells to a worker, or to a new one if there is none or it has died."""
+    def _hand(self, worker: _Worker | None, slot: int, cell: Cell, task: bytes) -> _Worker:
+        """Give a cell to a worker, or to a new one if there is none or it has died."""
         if worker is not None and not worker.process.is_alive():
             _stop([worker])
             worker = None
         worker = worker or self._start(slot, task)
-        worker.hand(cells)
+        worker.hand(cell)
         return worker
 
     def _start(self, slot: int, task: bytes) -> _Worker:
@@ -175,22 +164,22 @@ def _hear(slot: int, worker: _Worker) -> _News | None:
         return None
     kind, cell, value, seconds = message
     assert cell is not None
-    worker.cells.remove(cell)
+    worker.cell = None
     outcome = Outcome(cell, value, None, seconds) if kind == DONE else Outcome(cell, None, value, seconds)
-    return _News(slot, [outcome], again=kind == FULL, crowded=kind == FULL)
+    return _News(slot, outcome, crowded=kind == FULL)
 
 
 def _end_of(slot: int, worker: _Worker) -> _News:
-    """Say what became of the cells of a worker that has ended; if it crashed, one of several is to blame."""
+    """Say what became of the cell of a worker that has ended."""
     worker.process.join()
     ending, killed = _ending(worker.process.exitcode or 0)
     if not worker.ready and not killed:
         raise WorkersCannotStart(f"a worker process ended before it began ({ending}); see its output above") from None
     sentence = f"its worker process ended during the computation ({ending})"
     seconds = time.perf_counter() - worker.began
-    cells, worker.cells, worker.handed = worker.cells, [], 0
-    outcomes = [Outcome(cell, None, sentence, seconds, killed) for cell in cells]
-    return _News(slot, outcomes, again=killed or not worker.alone, crowded=killed)
+    cell, worker.cell = worker.cell, None
+    assert cell is not None  # only workers that compute are waited for
+    return _News(slot, Outcome(cell, None, sentence, seconds, killed), crowded=killed)
 
 
 def _ending(code: int) -> tuple[str, bool]:
@@ -206,14 +195,11 @@ def _ending(code: int) -> tuple[str, bool]:
     return f"killed by {name}{advice}", name in _OUTSIDE
 
 
-def _say_again(outcomes: Sequence[Outcome], workers: int) -> None:
-    """Say that cells are tried again, and with how many workers the others go on."""
-    if not outcomes:
-        return
+def _say_again(outcome: Outcome, workers: int) -> None:
+    """Say that a cell is tried again, and with how many workers the others go on."""
     left = f"{workers} worker{'s go' if workers > 1 else ' goes'} on"
-    others = f" and {len(outcomes) - 1} more" if len(outcomes) > 1 else ""
-    again = f"the cell{'s are' if others else ' is'} tried again alone at the end"
-    warnings.warn(f"{outcomes[0].cell.label()}{others}: {outcomes[0].error}: {left}, and {again}", stacklevel=3)
+    sentence = f"{outcome.cell.label()}: {outcome.error}: {left}, and the cell is tried again alone at the end"
+    warnings.warn(sentence, stacklevel=3)
 
 
 def _stop(workers: Iterable[_Worker]) -> None:

@@ -6,7 +6,6 @@ import pickle
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from ..._process import describe_error
 from ..._start import prepare_process
 from ..cell import Cell
-from . import Ended, Work, WorkTogether
+from . import Work
 
 READY, DONE, FAILED, FULL = "ready", "done", "failed", "full"
 """What a worker tells: that it begins, that a cell is done or has failed, and that a GPU's memory was full."""
@@ -42,31 +41,20 @@ def serve(pipe: Connection, task: bytes, threads: int) -> None:
     pipe.send(Message(READY))
     with suppress(EOFError, BrokenPipeError):
         while True:
-            for ended in _compute(work, pipe.recv()):
-                pipe.send(_message(ended))
+            pipe.send(_compute(work, pipe.recv()))
 
 
-def _compute(work: Work, cells: Sequence[Cell]) -> Iterator[Ended]:
-    if len(cells) > 1 and isinstance(work, WorkTogether):
-        yield from work.together(cells)
-        return
-    for cell in cells:
-        began = time.perf_counter()
-        try:
-            yield Ended(cell, work(cell), None, time.perf_counter() - began)
-        except Exception as error:
-            yield Ended(cell, None, error, time.perf_counter() - began)
-
-
-def _message(ended: Ended) -> Message:
+def _compute(work: Work, cell: Cell) -> Message:
     from torch import OutOfMemoryError
 
-    cell, result, error, seconds = ended
-    if error is None:
-        return Message(DONE, cell, result, seconds)
-    if os.environ.get("SOHOT_TRACEBACK"):
-        traceback.print_exception(error)
-    return Message(FULL if isinstance(error, OutOfMemoryError) else FAILED, cell, describe_error(error), seconds)
+    began = time.perf_counter()
+    try:
+        return Message(DONE, cell, work(cell), time.perf_counter() - began)
+    except Exception as error:
+        if os.environ.get("SOHOT_TRACEBACK"):
+            traceback.print_exception(error)
+        kind = FULL if isinstance(error, OutOfMemoryError) else FAILED
+        return Message(kind, cell, describe_error(error), time.perf_counter() - began)
 
 
 def _die_with_parent() -> None:

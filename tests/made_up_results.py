@@ -81,7 +81,7 @@ def make_run(root: Path, **options: Any) -> Path:
         "method": "so+zeta",
         "steps": 6,
         "device": "cpu",
-        "loggers": ["none"],
+        "loggers": "none",
         "seed": 1,
         "out": root / "run",
     }

@@ -83,7 +83,7 @@ def run(job: Job, work: Path, device: str) -> dict[str, object]:
     data, name, options = job
     out = work / "runs" / name.replace(" ", "-")
     # One pass: what is compared is the choice between a classifier and layers, from the same features.
-    own = {"batch_norm": "fixed", "read_threads": 2, "loggers": ("none",)}
+    own = {"batch_norm": "fixed", "read_threads": 2, "loggers": "none"}
     config = RunConfig(out=out, device=device, **own, **options)  # type: ignore[arg-type]
     report = fit_run(config)
     chosen = (report.get("selection") or {}).get("chosen")

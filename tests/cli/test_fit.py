@@ -223,7 +223,7 @@ def test_a_configuration_file_stands_for_options(sohot, domains, tmp_path):
     file = tmp_path / "options.toml"
     file.write_text(
         f'source = "{domains.source}"\ntarget = "{domains.target}"\nshots = 2\nsteps = 4\n'
-        'backbone = "small-cnn"\nimage-size = 16\n[machine]\ndevice = "cpu"\nloggers = []\n'
+        'backbone = "small-cnn"\nimage-size = 16\n[machine]\ndevice = "cpu"\nloggers = "none"\n'
     )
     ended = sohot("fit", "--config", file, "--out", tmp_path / "file", "--json")
     assert ended.code == 0

@@ -52,7 +52,7 @@ def test_a_cell_ends_as_fit_does_on_the_same_images(where, method):
         for domain, part in zip(("source", "target"), parts, strict=True)
     ]
     labels = [() if part is None else part.labels for part in parts]
-    settings = replace(config.settings(from_trunk=True), loggers=())
+    settings = replace(config.settings(from_trunk=True), loggers="none")
     result = fit(model, inputs[0], labels[0], inputs[1], labels[1], settings, batches=make_batches(config, *parts))
     assert found.curve["loss"] == [record["loss"] for record in result.history]
     assert found.accuracy == evaluate_on(model, split.sides["target_test"], 0)

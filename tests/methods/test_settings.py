@@ -6,7 +6,7 @@ from sohot.methods import FitSettings
 
 
 def test_settings_survive_json():
-    settings = FitSettings(method="so+to", sigma1=(0.1, 0.2), orders=(2, 3), loggers=("tensorboard",), clip_norm=1.0)
+    settings = FitSettings(method="so+to", sigma1=(0.1, 0.2), orders=(2, 3), loggers="tensorboard", clip_norm=1.0)
     assert FitSettings.from_json(json.loads(json.dumps(settings.as_json()))) == settings
 
 
@@ -31,7 +31,7 @@ def test_bookkeeping_does_not_decide_the_result():
         ({"device": "tpu"}, "device must be one of"),
         ({"estimator": "best"}, "estimator must be one of"),
         ({"feature_scale": "mean"}, "feature_scale must be one of"),
-        ({"loggers": ("paper",)}, "each of loggers must be one of"),
+        ({"loggers": "paper"}, "loggers must be one of"),
         ({"method": "so", "sigma1": (0.1, 0.2)}, r"one number for each of the orders \(2,\)"),
         ({"orders": (2, 3)}, r"needs a method that aligns scatters, such as 'so'; 'means' does not"),
         ({"method": "best"}, "method must be one of"),

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 import sohot
 from sohot._torchvision import import_torchvision
 from sohot.data.input_spec import InputSpec
-from sohot.networks import connection, create_backbone, timm_models
+from sohot.networks import create_backbone, timm_models
 from sohot.networks.packed_weights import PackedWeights, pack_weights, publisher
 from sohot.networks.timm_models import full_name
 
@@ -105,7 +105,6 @@ def test_torchvisions_weights_can_be_packed(monkeypatch, name):
     def answer(url, **_):
         return {url.rpartition("/")[2].partition("-")[0]: torch.ones(1)}
 
-    monkeypatch.setattr(connection, "reaches", lambda *_: True)
     monkeypatch.setattr(import_torchvision().models._api, "load_state_dict_from_url", answer)
     assert list(publisher(name)()) == [name]
 

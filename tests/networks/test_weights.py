@@ -1,4 +1,6 @@
 import pickle
+import socket
+import time
 
 import pytest
 import torch
@@ -6,7 +8,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from sohot._torchvision import import_torchvision
-from sohot.networks import connection, create_backbone
+from sohot.networks import create_backbone, weights
 from sohot.networks.weights import fill, read_weights
 
 
@@ -94,12 +96,23 @@ def test_half_precision_files_give_full_precision_networks(state):
 
 
 @pytest.fixture
-def connected(monkeypatch):
-    """Downloads are tried as if their servers answered."""
-    monkeypatch.setattr(connection, "reaches", lambda *_: True)
+def silent_server():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
-@pytest.mark.usefixtures("connected")
+def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch, tmp_path, silent_server):
+    monkeypatch.setattr(weights, "PATIENCE", 0.2)
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
+    entry = import_torchvision().models.AlexNet_Weights.IMAGENET1K_V1
+    monkeypatch.setattr(entry.value, "url", f"{silent_server}/alexnet-12345678.pth", raising=False)
+    before = time.monotonic()
+    with pytest.raises(ConnectionError, match=r"^the pre-trained weights of alexnet .* \(.*timed out.*\): give a file"):
+        create_backbone("alexnet")
+    assert time.monotonic() - before < 5
+    assert socket.getdefaulttimeout() is None
+
+
 def test_a_failed_download_says_what_to_do(monkeypatch):
     def fail(*_args, **_kwargs):
         raise OSError("no route to host")
@@ -114,7 +127,6 @@ def test_a_failed_download_says_what_to_do(monkeypatch):
         create_backbone("resnet50")
 
 
-@pytest.mark.usefixtures("connected")
 def test_downloads_are_read_as_tensors_alone(monkeypatch):
     asked = {}
 

@@ -53,7 +53,6 @@ def test_defaults_are_those_of_training():
         ("sigma1", "0.5", 0.5),
         ("sigma1", [0.1, 0.2], (0.1, 0.2)),
         ("sigma2", 1, 1.0),
-        ("loggers", [], ()),
         ("source", "photos", Path("photos")),
     ],
 )

@@ -30,7 +30,7 @@ def domains(tmp_path_factory) -> Domains:
 def config(domains, tmp_path):
     def make(out: str = "run", **more) -> RunConfig:
         values = {"source": domains.source, "target": domains.target, "shots": 2, "weights": write_weights(tmp_path)}
-        values |= {"backbone": "small-cnn", "image_size": 16, "steps": 3, "device": "cpu", "loggers": ("none",)}
+        values |= {"backbone": "small-cnn", "image_size": 16, "steps": 3, "device": "cpu", "loggers": "none"}
         return RunConfig(**{**values, "out": tmp_path / out, **more})
 
     return make

@@ -38,7 +38,7 @@ def config(domains: Domains, out: Path, **more) -> RunConfig:
         "method": "auto",
         "steps": 3,
         "device": "cpu",
-        "loggers": ("none",),
+        "loggers": "none",
         "out": out,
     }
     return RunConfig(**{**values, **more})

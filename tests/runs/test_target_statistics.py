@@ -34,7 +34,7 @@ def domains(tmp_path_factory):
 def config(domains, tmp_path):
     def make(out: str = "run", **more) -> RunConfig:
         values = {"source": domains.source, "target": domains.target, "shots": 2, "unlabelled": "rest"}
-        values |= {"backbone": write_network(tmp_path), "steps": 3, "device": "cpu", "loggers": ("none",)}
+        values |= {"backbone": write_network(tmp_path), "steps": 3, "device": "cpu", "loggers": "none"}
         return RunConfig(**{**values, "out": tmp_path / out, **more})
 
     return make

@@ -34,7 +34,9 @@ def train(standin):
             if name in options
         }
         source, source_labels, target, target_labels = standin.problem() if data is None else data
-        settings = FitSettings(**{"method": "so", "steps": 12, "lr": 0.02, "device": "cpu", "loggers": (), **options})
+        settings = FitSettings(
+            **{"method": "so", "steps": 12, "lr": 0.02, "device": "cpu", "loggers": "none", **options}
+        )
         inputs = TensorInputs(source), source_labels, TensorInputs(target), target_labels
         return fit(standin.SmallStreams() if model is None else model, *inputs, settings, **arguments)
 

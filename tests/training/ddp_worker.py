@@ -102,7 +102,7 @@ def data():
 def run_case(name, **arguments):
     make, options, batches = CASES[name]
     usual = {"steps": STEPS, "lr": 0.05, "schedule": "constant", "checkpoint_every": 2}
-    settings = FitSettings(**{**usual, "device": "cpu", "loggers": (), **options})
+    settings = FitSettings(**{**usual, "device": "cpu", "loggers": "none", **options})
     if settings.precision == "64-true":
         arguments["double"] = True
     if "pool" in name:

@@ -91,7 +91,7 @@ def train(run_dir: str, moment: str) -> dict:
             die()
 
     source, source_labels, target, target_labels = problem()
-    settings = FitSettings(method="so+zeta", steps=30, checkpoint_every=4, lr=0.02, device="cpu", loggers=())
+    settings = FitSettings(method="so+zeta", steps=30, checkpoint_every=4, lr=0.02, device="cpu", loggers="none")
     data = TensorInputs(source), source_labels, TensorInputs(target), target_labels
     options = {"batches": RandomRows(24, 9), "run_dir": run_dir, "resume": True, "on_step": on_step}
     result = fit(SmallStreams(), *data, settings, **options)

@@ -70,7 +70,7 @@ def test_what_is_read_ahead_is_drawn_again_when_resumed(standin, tmp_path):
 
     def run(name, on_step=None):
         source, source_labels, target, target_labels = standin.problem()
-        settings = FitSettings(steps=30, checkpoint_every=7, device="cuda", loggers=())
+        settings = FitSettings(steps=30, checkpoint_every=7, device="cuda", loggers="none")
         data = Noisy(source), source_labels, Noisy(target), target_labels
         return fit(standin.SmallStreams(), *data, settings, run_dir=tmp_path / name, resume=True, on_step=on_step)
 

@@ -105,7 +105,7 @@ def read_step(standin):
 
     def read(ranks, inputs, step=3):
         data = Domain("source", inputs, [0] * 5, 1), Domain("target", inputs, [0] * 5, 1)
-        settings = FitSettings(method="s+t", steps=9, device="cpu", loggers=(), seed=4)
+        settings = FitSettings(method="s+t", steps=9, device="cpu", loggers="none", seed=4)
         trainer = Trainer(make_fabric(settings), standin.SmallStreams(), *data, WholeSet(5, 5), settings)
         trainer.ranks = ranks
         found = trainer._read(step)

@@ -1,7 +1,6 @@
 import errno
 import os
 import sys
-from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -43,66 +42,15 @@ def test_tensorboard_is_written_where_it_is_installed(train, tmp_path):
     assert [event.step for event in events.Scalars("loss")] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("name", ["wandb", "mlflow", "tensorboard"])
-def test_a_logger_that_is_not_installed_is_named(train, tmp_path, monkeypatch, name):
-    monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ValueError, match=f"loggers: '{name}' is not installed; try: pip install {name}"):
-        train(run_dir=tmp_path, loggers=(name,))
+def test_tensorboard_that_is_not_installed_is_named(train, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(ValueError, match="loggers: 'tensorboard' is not installed; try: pip install tensorboard"):
+        train(run_dir=tmp_path, loggers="tensorboard")
 
 
 def test_tensorboard_needs_a_folder(train):
     with pytest.raises(ValueError, match="needs a run_dir"):
-        train(loggers=("tensorboard",))
-
-
-class _Spy(ModuleType):
-    """Stands in for wandb and mlflow, which need an account or a server."""
-
-    def __init__(self, name):
-        super().__init__(name)
-        self.seen = []
-
-    def _note(self, what):
-        def call(*arguments, **options):
-            self.seen.append((what, arguments, options))
-            finish, log = self._note("finish"), self._note("log")
-            return SimpleNamespace(finish=finish, log=log, info=SimpleNamespace(run_id="abc"))
-
-        return call
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self._note(name)
-
-
-def test_wandb_gets_every_step_and_the_end(train, tmp_path, monkeypatch):
-    spy = _Spy("wandb")
-    monkeypatch.setitem(sys.modules, "wandb", spy)
-    train(run_dir=tmp_path, loggers=("wandb",), steps=2)
-    assert [what for what, _, _ in spy.seen] == ["init", "log", "log", "finish"]
-    assert spy.seen[2][2] == {"step": 2}
-    assert spy.seen[-1][2] == {"exit_code": 0}
-    first = spy.seen[0][2]["id"]
-    train(run_dir=tmp_path, loggers=("wandb",), steps=2, resume=True)
-    assert spy.seen[4][2]["id"] == first
-
-
-def test_mlflow_gets_every_step_and_goes_on_under_its_number(train, tmp_path, monkeypatch):
-    spy = _Spy("mlflow")
-    monkeypatch.setitem(sys.modules, "mlflow", spy)
-    train(run_dir=tmp_path, loggers=("mlflow",), steps=2)
-    assert [what for what, _, _ in spy.seen] == ["set_experiment", "start_run", "log_metrics", "log_metrics", "end_run"]
-    train(run_dir=tmp_path, loggers=("mlflow",), steps=2, resume=True)
-    assert spy.seen[6][2] == {"run_id": "abc"}
-
-
-def test_a_run_that_fails_is_told_so(train, monkeypatch):
-    spy = _Spy("mlflow")
-    monkeypatch.setitem(sys.modules, "mlflow", spy)
-    with pytest.raises(ZeroDivisionError):
-        train(loggers=("mlflow",), on_step=lambda _: 1 / 0)
-    assert spy.seen[-1][:2] == ("end_run", ("FAILED",))
+        train(loggers="tensorboard")
 
 
 def test_a_log_on_a_full_disk_ends_in_a_sentence(train, tmp_path, monkeypatch):

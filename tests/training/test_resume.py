@@ -64,7 +64,7 @@ def test_inputs_may_draw_from_the_global_generators(standin, same_weights, tmp_p
 
     def run(name, on_step=None):
         source, source_labels, target, target_labels = standin.problem()
-        settings = FitSettings(steps=8, checkpoint_every=3, device="cpu", loggers=())
+        settings = FitSettings(steps=8, checkpoint_every=3, device="cpu", loggers="none")
         data = Noisy(source), source_labels, Noisy(target), target_labels
         return fit(standin.SmallStreams(), *data, settings, run_dir=tmp_path / name, resume=True, on_step=on_step)
 

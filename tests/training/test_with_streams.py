@@ -19,7 +19,7 @@ def build(**options):
 
 
 def train(model, source=SOURCE, target=TARGET, on_step=None, run_dir=None, resume=False, balanced=True, **options):
-    settings = FitSettings(**{"steps": 6, "checkpoint_every": 2, "device": "cpu", "loggers": (), **options})
+    settings = FitSettings(**{"steps": 6, "checkpoint_every": 2, "device": "cpu", "loggers": "none", **options})
     data = TensorInputs(source), SOURCE_LABELS, TensorInputs(target), TARGET_LABELS
     rows = batches.BalancedBatches(SOURCE_LABELS, TARGET_LABELS, 3, source_per_class=2) if balanced else None
     return fit(model, *data, settings, batches=rows, run_dir=run_dir, resume=resume, on_step=on_step)

@@ -180,8 +180,8 @@ class FitOptions(TypedDict, total=False):
     """Steps between checkpoints."""
     keep_checkpoints: int
     """Number of checkpoints to keep."""
-    loggers: str | Sequence[str] | None
-    """Loggers besides log.csv: tensorboard, wandb, mlflow or none."""
+    loggers: str | None
+    """Log for TensorBoard besides log.csv: tensorboard or none."""
     cache: str | None
     """Where to keep the outputs of the frozen layers: device, memory, disk or off."""
     threads: int | None

@@ -226,33 +226,24 @@ def export_package(
     folder: Path,
     out: Path,
     *,
-    hub: str | None = None,
-    public: bool = False,
     json: bool,
     trust: bool = False,
     weights: Path | None = None,
 ) -> None:
-    """Write a run as a folder that labels images without sohot, upload it if asked, and say how to use it."""
+    """Write a run as a folder that labels images without sohot, and say how to use it."""
     from ..runs.package import write_package  # what only a package needs
-    from ..runs.package_hub import require_repository, upload_package
 
-    if hub is not None:
-        require_repository(hub, public)
     run = open_for_use(folder, "cpu", trust, weights)
     with results_only():
         result = write_package(run, folder, out)
-        page = None if hub is None else upload_package(out, hub, public)
     if json:
-        shared = {} if page is None else {"hub": {"repository": hub, "url": page, "private": not public}}
-        print_json({"run": str(folder), **result, **shared})
+        print_json({"run": str(folder), **result})
         return
     size = sum(file["bytes"] for file in result["files"].values())
     print_text(
         f"{out}: {size / 1e6:.1f} MB, {result['classes']} classes; "
         f"onnxruntime agrees to {result['largest_difference']:.1e}; README.md there tells how to use it"
     )
-    if page is not None:
-        print_text(f"{page}: uploaded, {'public' if public else 'private'}")
 
 
 def report_on(

@@ -72,7 +72,7 @@ def config_of(cell: Cell, settings: Mapping[str, Any], where: Workplace) -> RunC
     if cell.frozen:  # the whole network is the trunk
         settings = {name: value for name, value in settings.items() if name in FEATURE_KEYS}
         own |= {"trains": "head"}
-    return RunConfig.from_values({**settings, **own, "loggers": ("none",)})
+    return RunConfig.from_values({**settings, **own, "loggers": "none"})
 
 
 @lru_cache(maxsize=1)

@@ -26,7 +26,7 @@ _COMMON: dict[str, Any] = {
     "optimizer": "adamw",
     "head_factor": 1.0,  # the whole network starts untrained, not only its classifier
     "device": "cpu",
-    "loggers": (),
+    "loggers": "none",
 }
 
 # Chosen on the development half of the handwritten digits among nine candidates for each method, by

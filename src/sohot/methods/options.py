@@ -81,18 +81,6 @@ def one_of(*choices: str) -> Allowed:
     return Allowed(", ".join(choices), lambda value, name: check_choice(value, choices, name))
 
 
-def each_of(choices: tuple[str, ...]) -> Allowed:
-    """Return a range of lists of names."""
-
-    def check(values: Any, name: str) -> None:
-        if not isinstance(values, tuple):
-            raise TypeError(f"{name} must be a list of names, got {values!r}")
-        for value in values:
-            check_choice(value, choices, f"each of {name}")
-
-    return Allowed(", ".join(choices), check)
-
-
 def _check_number(value: Any, name: str, most: float = _LARGE) -> float:
     if isinstance(value, (int, float)) and most < value < float("inf"):
         raise ValueError(f"{name} must be at most {most:g}, got {value}")
@@ -321,7 +309,6 @@ _CONVERTERS: dict[Any, Callable[[Any], Any]] = {
     tuple[Path, ...]: _list_of(_path),
     tuple[int, ...]: _list_of(_integer),
     tuple[float, ...]: _list_of(_number),
-    tuple[str, ...]: _list_of(_text),
 }
 _IN_WORDS = {
     Rest: repr(REST),
@@ -333,5 +320,4 @@ _IN_WORDS = {
     tuple[Path, ...]: "a list of UTF-8 paths",
     tuple[int, ...]: "comma-separated integers",
     tuple[float, ...]: "comma-separated numbers",
-    tuple[str, ...]: "comma-separated words",
 }

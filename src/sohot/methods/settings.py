@@ -26,7 +26,6 @@ from .options import (
     above_zero,
     at_least,
     check_ranges,
-    each_of,
     one_of,
     option,
     redeclared,
@@ -39,10 +38,10 @@ OPTIMIZERS = ("sgd", "adamw")
 SCHEDULES = ("one-cycle", "cosine", "constant")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed", "64-true")
 DEVICES = ("auto", "cpu", "cuda", "mps")
-LOGGERS = ("tensorboard", "wandb", "mlflow")
+LOGGERS = ("tensorboard", "none")
 STRATEGIES = ("auto", "ddp")
 _SHORT = {"32": "32-true", "64": "64-true"}
-_LISTS = ("orders", "sigma1", "loggers")
+_LISTS = ("orders", "sigma1")
 NETWORK_PULL = 0.3
 """α of α/2 ‖w − w⁰‖² on a network on features. Without it training costs digits two points that alignment does not win
 back (docs/results/choosing.md)."""
@@ -209,11 +208,11 @@ class ImageOptions(PoolOptions, MethodOptions):
     )
     checkpoint_every: int = option(50, MACHINE, "Steps between checkpoints.", at_least(1), decides=False)
     keep_checkpoints: int = option(2, MACHINE, "Number of checkpoints to keep.", at_least(1), decides=False)
-    loggers: tuple[str, ...] | None = option(
+    loggers: str | None = option(
         None,
         MACHINE,
-        "Loggers besides log.csv: tensorboard, wandb, mlflow or none.",
-        each_of(LOGGERS),
+        "Log for TensorBoard besides log.csv: tensorboard or none.",
+        one_of(*LOGGERS),
         shown="tensorboard, if installed",
         decides=False,
     )

@@ -2,7 +2,6 @@
 
 import difflib
 from collections.abc import Mapping
-from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -13,9 +12,8 @@ from .._torchvision import import_torchvision
 from ..data.input_spec import INTERPOLATIONS, InputSpec
 from .any_network import from_network
 from .backbone import Backbone, BackboneOptions
-from .connection import ask_hub, reaches, torch_hub
 from .names import CONFIG, FOLDER, PREFIX, WEIGHTS, is_folder
-from .weights import ADVICE, State, download, fill, read_weights
+from .weights import ADVICE, PATIENCE, State, download, fill, read_weights
 
 _LOCAL_COPY = f"put its {CONFIG} and {WEIGHTS} into a folder and name that with --backbone {FOLDER}FOLDER"
 
@@ -92,18 +90,22 @@ def _is_on_hub(config: Any) -> bool:
 
 def _with_weights(timm: Any, model: str, settings: Mapping[str, Any]) -> Any:
     """Build a model with its weights from the model hub or, if that cannot be reached, from the hub's cache."""
-    from huggingface_hub import constants
+    from huggingface_hub import constants, get_session
 
     config = timm.get_pretrained_cfg(model, allow_unregistered=True)
     if not _is_on_hub(config):
-        with torch_hub(config.url) if config is not None and config.url else nullcontext():
-            return timm.create_model(model, pretrained=True, **settings)
-    if not constants.HF_HUB_OFFLINE and reaches(constants.ENDPOINT, ask_hub):
         return timm.create_model(model, pretrained=True, **settings)
-    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True  # or the hub would try for a minute
+    before = constants.HF_HUB_OFFLINE
+    try:
+        if not before:
+            get_session().head(constants.ENDPOINT, timeout=PATIENCE)
+    except Exception:  # of the hub's transport, which differs between versions; the hub itself would try for a minute
+        constants.HF_HUB_OFFLINE = True
     try:
         return timm.create_model(model, pretrained=True, **settings)
     except OSError as error:
+        if not constants.HF_HUB_OFFLINE:
+            raise
         obstacle = "HF_HUB_OFFLINE is set" if before else f"{constants.ENDPOINT} cannot be reached"
         raise ConnectionError(
             f"{obstacle}, and the cache {constants.HF_HUB_CACHE}, which you may copy from a machine that has used "

@@ -8,7 +8,6 @@ from .._torchvision import import_torchvision
 from ..data.input_spec import InputSpec
 from .any_network import from_network
 from .backbone import Backbone, BackboneOptions
-from .connection import torch_hub
 from .grey import fit_channels
 from .stages import group_stages
 from .weights import State, load_weights
@@ -31,8 +30,7 @@ def imagenet_spec(size: int | None = None) -> InputSpec:
 def torchvision_weights(enum: str) -> State:
     """Download weights from torchvision (which caches them); they are read without unpickling objects."""
     entry = getattr(import_torchvision().models, enum).IMAGENET1K_V1
-    with torch_hub(entry.url):
-        state: State = entry.get_state_dict(progress=False, check_hash=True, weights_only=True)
+    state: State = entry.get_state_dict(progress=False, check_hash=True, weights_only=True)
     return state
 
 

@@ -1,6 +1,7 @@
 """Weights of a network: from a file, from the network's publisher, or none."""
 
 import pickle
+import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from .backbone import BackboneOptions
 State = Mapping[str, Tensor]
 VERSION, BACKBONE = "sohot", "backbone"
 """Metadata of a file of packed weights: the version that packed it, and the name of the backbone."""
+PATIENCE = 10.0
+"""Seconds to wait for a server that says nothing."""
 ADVICE = (
     "give a file with --weights FILE (in an experiment: --set weights=FILE), which `sohot weights pack` makes where "
     "there is a connection, or start untrained with --from-scratch"
@@ -48,6 +51,8 @@ def load_weights(
 
 def download(fetch: Callable[[], Any], name: str, advice: str = ADVICE) -> Any:
     """Download weights, or say in one sentence what to do without them."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(PATIENCE if before is None else before)  # torch.hub itself would wait for ever
     try:
         return fetch()
     except ModuleNotFoundError:  # weights that come as a package: the sentence says which
@@ -57,6 +62,8 @@ def download(fetch: Callable[[], Any], name: str, advice: str = ADVICE) -> Any:
         raise ConnectionError(
             f"the pre-trained weights of {name} could not be downloaded ({reason}): {advice}"
         ) from None
+    finally:
+        socket.setdefaulttimeout(before)
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:

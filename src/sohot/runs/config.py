@@ -28,18 +28,16 @@ from ..methods.options import (
     at_least,
     check_ranges,
     convert_fields,
-    each_of,
     flag,
     from_to,
     in_groups,
     one_of,
     option,
-    redeclared,
     renamed,
 )
 from ..methods.pool_recipes import USUAL
 from ..methods.registry import method
-from ..methods.settings import LOGGERS, FitSettings, HeadOptions, HeadSettings, ImageOptions
+from ..methods.settings import FitSettings, HeadOptions, HeadSettings, ImageOptions
 from ..networks.names import absolute_name, backbone_names, check_backbone_name, files_of
 
 CACHES = ("memory", "device", "disk", "off")
@@ -194,7 +192,6 @@ class RunConfig(ImageOptions, HeadOptions):
         NOT_NEGATIVE,
         shown=f"{FitSettings.head_decay:g} in training; before, {HeadSettings.head_decay:g} × a feature's mean square",
     )
-    loggers: tuple[str, ...] | None = redeclared(ImageOptions, "loggers", None, within=each_of((*LOGGERS, "none")))
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "RunConfig":
@@ -269,13 +266,12 @@ class RunConfig(ImageOptions, HeadOptions):
     def settings(self, steps: int | None = None, from_trunk: bool = False) -> FitSettings:
         """Return the training settings; `steps` overrides the number of steps, for runs counted in epochs."""
         names = {one.name for one in fields(FitSettings)} & {one.name for one in fields(self)}
-        values = {name: getattr(self, name) for name in names - {"steps", "loggers", "head_decay"}}
+        values = {name: getattr(self, name) for name in names - {"steps", "head_decay"}}
         if self.head_decay is not None:
             values["head_decay"] = self.head_decay
-        loggers = () if self.loggers == ("none",) else self.loggers
         if steps is None:
             steps = FitSettings.steps if self.steps is None else self.steps
-        return FitSettings(**values, steps=steps, loggers=loggers, from_trunk=from_trunk)
+        return FitSettings(**values, steps=steps, from_trunk=from_trunk)
 
     def used_cosine(self) -> float | None:
         """Return the temperature of a classifier of directions, given or that of the pool's recipe; None for neither.

@@ -142,7 +142,7 @@ def train_and_test(
     settings = config.settings(1 if is_solved(model) else epochs, from_trunk=place != OFF)
     kept: dict[str, Any] = {}
     if begin is None:
-        settings = replace(settings, loggers=())
+        settings = replace(settings, loggers="none")
     else:
         kept = {"run_dir": config.out, "resume": config.resume, "config": begin(model, settings)}
     inputs = training_inputs(config, model, data, store, place, fold)

@@ -1,13 +1,10 @@
-"""The logs of a run: a CSV file that is always written, and others by name."""
+"""The logs of a run: a CSV file that is always written, and TensorBoard's."""
 
 import csv
-import hashlib
-import importlib
 import importlib.util
 import io
 import math
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TextIO
 
 from lightning_fabric.loggers.logger import Logger
@@ -105,116 +102,31 @@ def read_csv_log(file: Path) -> list[dict[str, float]]:
     return rows
 
 
-def make_loggers(names: tuple[str, ...] | None, run_dir: Path | None, start: int) -> list[Logger]:
+def make_loggers(name: str | None, run_dir: Path | None, start: int) -> list[Logger]:
     """Build the loggers of a run.
 
     Args:
-        names: "tensorboard", "wandb", "mlflow"; None for TensorBoard where it is installed.
-        run_dir: The run's folder; None for no files: then only requested loggers that need none.
+        name: "tensorboard" or "none"; None for TensorBoard where it is installed and there is a folder.
+        run_dir: The run's folder; None for no files.
         start: The step the run resumes from.
 
     Returns:
         The loggers; with a folder, the CSV log is always included.
     """
-    if names is None:
-        names = ("tensorboard",) if run_dir is not None and _installed("tensorboard") else ()
-    loggers: list[Logger] = []
-    if run_dir is not None:
-        loggers.append(CSVLog(run_dir / "log.csv", start))
-    for name in names:
-        loggers.append(_BUILDERS[name](run_dir, start))
+    loggers: list[Logger] = [] if run_dir is None else [CSVLog(run_dir / "log.csv", start)]
+    if name == "tensorboard" or (name is None and run_dir is not None and _has_tensorboard()):
+        loggers.append(_tensorboard(run_dir, start))
     return loggers
 
 
-class _Remote(Logger):
-    """A logger that passes numbers to a tracking library and needs only that library."""
-
-    def __init__(self, library: ModuleType, run_dir: Path | None) -> None:
-        self.library = library
-        self.run_dir = run_dir
-
-    @property
-    def name(self) -> str:
-        """The name of the library."""
-        return self.library.__name__
-
-    @property
-    def version(self) -> str:
-        """Empty: one run has one log."""
-        return ""
-
-    def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: the settings are passed at the start."""
-
-    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
-        """Send the numbers of a step."""
-        raise NotImplementedError
-
-
-class WandbLog(_Remote):
-    """Logs to Weights & Biases; a resumed run continues under its name."""
-
-    def __init__(self, run_dir: Path | None, start: int) -> None:  # noqa: ARG002 - it tracks its own steps
-        super().__init__(_require("wandb"), run_dir)
-        if run_dir is not None:
-            refuse_link(run_dir / "wandb")
-        kept = {} if run_dir is None else {"name": run_dir.name, "dir": str(run_dir), "id": _identifier(run_dir)}
-        self._run = self.library.init(project="sohot", resume="allow", **kept)
-
-    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
-        """Send the numbers of a step."""
-        self._run.log(metrics, step=step)
-
-    def finalize(self, status: str) -> None:
-        """End the run."""
-        self._run.finish(exit_code=0 if status == "success" else 1)
-
-
-class MLflowLog(_Remote):
-    """Logs to MLflow, in the experiment "sohot"; a resumed run continues under its number."""
-
-    def __init__(self, run_dir: Path | None, start: int) -> None:
-        super().__init__(_require("mlflow"), run_dir)
-        self.library.set_experiment("sohot")
-        note = run_dir / "mlflow_run.txt" if run_dir else None
-        if start and note and note.exists():
-            self.library.start_run(run_id=read_text(note).strip())
-            return
-        run = self.library.start_run(run_name=run_dir.name if run_dir else None)
-        if note:
-            write_atomically(note, run.info.run_id.encode())
-
-    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
-        """Send the numbers of a step."""
-        self.library.log_metrics(metrics, step=step)
-
-    def finalize(self, status: str) -> None:
-        """End the run."""
-        self.library.end_run("FINISHED" if status == "success" else "FAILED")
+def _has_tensorboard() -> bool:
+    return importlib.util.find_spec("tensorboard") is not None
 
 
 def _tensorboard(run_dir: Path | None, start: int) -> Logger:
-    _require("tensorboard")
+    if not _has_tensorboard():
+        raise ValueError("loggers: 'tensorboard' is not installed; try: pip install tensorboard")
     if run_dir is None:
         raise ValueError("loggers: 'tensorboard' writes files, so it needs a run_dir")
     refuse_link(run_dir / "tensorboard")
     return TensorBoardLogger(run_dir, name="tensorboard", version="", purge_step=start + 1 if start else None)
-
-
-_BUILDERS = {"tensorboard": _tensorboard, "wandb": WandbLog, "mlflow": MLflowLog}
-
-
-def _identifier(run_dir: Path) -> str:
-    """Name a run the same way when it is resumed, and differently for another run in a folder of the same name."""
-    return hashlib.sha256(str(run_dir.resolve()).encode()).hexdigest()[:16]
-
-
-def _installed(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
-
-
-def _require(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ValueError(f"loggers: {name!r} is not installed; try: pip install {name}") from error

@@ -140,8 +140,8 @@ def p_value(p: float) -> str:
 def pairs_of(values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     """Write names and values for readers, leaving out what is not set.
 
-    >>> pairs_of({"lr": 0.1, "tap": None, "loggers": ["none"], "augment": False})
-    [('lr', '0.1'), ('loggers', 'none'), ('augment', 'no')]
+    >>> pairs_of({"lr": 0.1, "tap": None, "orders": [2, 3], "augment": False})
+    [('lr', '0.1'), ('orders', '2, 3'), ('augment', 'no')]
     """
     return [(name.replace("_", " "), _spell(value)) for name, value in values.items() if value is not None]
 

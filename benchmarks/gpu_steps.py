@@ -11,7 +11,6 @@ from torch import Tensor
 
 from sohot.methods import FitSettings
 from sohot.networks import Backbone, TwoStreams, create_backbone
-from sohot.networks.trained_layers import trained_layers
 from sohot.training import Inputs, TensorInputs
 from sohot.training.fabric import make_fabric
 from sohot.training.inputs import Domain, WholeSet
@@ -71,7 +70,6 @@ def trainer_of(case: Case, method: str, source: Inputs, target: Inputs, steps: i
         fabric = make_fabric(settings)
         stack.enter_context(reproducible(0, "cuda"))
         model = make_model(case)
-        stack.enter_context(trained_layers(model, fabric.device))
         stack.enter_context(compiled(model, case.compile, fabric.device))
         kind = Domain if case.channels_last else PlainLayout
         domains = [

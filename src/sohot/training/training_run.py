@@ -12,7 +12,6 @@ from typing import Any
 from torch import nn
 
 from ..methods.settings import FitSettings
-from ..networks.trained_layers import trained_layers
 from .batch_norm import batch_norm_over_ranks
 from .checkpoint import Checkpoint, load_checkpoint
 from .fabric import make_fabric
@@ -121,8 +120,6 @@ def fit(
             checkpoint = _open(folder, ranks)
         stack.enter_context(reproducible(settings.seed, fabric.device.type))
         stack.enter_context(batch_norm_over_ranks(model, ranks, fabric.device))
-        if not settings.compile:  # the compiler joins layers itself
-            stack.enter_context(trained_layers(model, fabric.device))
         stack.enter_context(compiled(model, settings.compile, fabric.device))
         trainer = Trainer(fabric, model, source_domain, target_domain, batches, settings, pool)
         stack.callback(trainer.close)

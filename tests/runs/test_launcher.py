@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from sohot.runs import RunConfig
-from sohot.runs.launcher import PARENT, _environment, _failure, end_with_parent
+from sohot.runs.launcher import PARENT, _failure, end_with_parent
 from sohot.training import RankLost
 from sohot.training.errors import ENDING, record_ending
 
@@ -78,16 +78,6 @@ def test_a_process_leaves_its_end_to_the_one_that_started_it(tmp_path, monkeypat
     for error, lost in ((RankLost(), True), (gone, True), (RuntimeError("other"), False), (ValueError(), False)):
         assert record_ending(1, "a sentence", error)
         assert json.loads(file.read_text()) == {"code": 1, "sentence": "a sentence", "lost": lost}
-
-
-def test_ranks_are_numbered_over_all_machines(monkeypatch):
-    monkeypatch.setenv("MASTER_ADDR", "first")
-    monkeypatch.setenv("NODE_RANK", "1")
-    found = _environment(RunConfig(devices=2, num_nodes=3, threads=5))
-    names = ("MASTER_ADDR", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
-    assert [found[name] for name in names] == ["first", "1", "6", "2"]
-    alone = _environment(CONFIG)
-    assert [alone[name] for name in names] == ["127.0.0.1", "0", "2", "2"]
 
 
 def test_nobody_watches_a_process_that_was_not_started_here(monkeypatch):

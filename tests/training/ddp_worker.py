@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from standin import RandomRows, SmallStreams, problem
+from standin import FEATURES, RandomRows, SmallStreams, problem
 from torch import nn
 
 from sohot.data.input_spec import InputSpec
@@ -43,6 +43,7 @@ def two_streams(**options):
 
 def small(**options):
     model = SmallStreams(**options)
+    model.tail[1] = nn.LayerNorm(FEATURES)  # batch statistics are those of GPUs alone
     model.tail[3].p = 0.0  # dropout is each rank's own
     return model
 

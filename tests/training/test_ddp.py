@@ -144,7 +144,7 @@ def test_dropout_differs_by_rank_and_step_but_not_by_resuming():
 
 
 def test_several_devices_need_a_launcher():
-    with pytest.raises(ValueError, match="devices=2 with num_nodes=1 needs 2 processes: run the script with torchrun"):
+    with pytest.raises(ValueError, match="devices=2 needs 2 processes: run the script with torchrun"):
         make_fabric(FitSettings(devices=2, device="cpu"))
 
 

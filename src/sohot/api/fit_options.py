@@ -166,10 +166,6 @@ class FitOptions(TypedDict, total=False):
     """auto, cpu, cuda or mps."""
     devices: int
     """Devices of this machine that share each batch; the result is the same as on one."""
-    num_nodes: int
-    """Machines that share each batch."""
-    strategy: str
-    """Strategy for several devices: auto or ddp."""
     precision: str
     """32-true, bf16-mixed, 16-mixed or 64-true; losses use float32 or better."""
     compile: bool

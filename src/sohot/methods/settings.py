@@ -39,7 +39,6 @@ SCHEDULES = ("one-cycle", "cosine", "constant")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed", "64-true")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 LOGGERS = ("tensorboard", "none")
-STRATEGIES = ("auto", "ddp")
 _SHORT = {"32": "32-true", "64": "64-true"}
 _LISTS = ("orders", "sigma1")
 NETWORK_PULL = 0.3
@@ -185,10 +184,6 @@ class ImageOptions(PoolOptions, MethodOptions):
         "Devices of this machine that share each batch; the result is the same as on one.",
         at_least(1),
         decides=False,
-    )
-    num_nodes: int = option(1, MACHINE, "Machines that share each batch.", at_least(1), decides=False)
-    strategy: str = option(
-        "auto", MACHINE, "Strategy for several devices: auto or ddp.", one_of(*STRATEGIES), decides=False
     )
     precision: str = option(
         "32-true",

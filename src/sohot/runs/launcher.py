@@ -20,9 +20,7 @@ from .._device import choose_device
 from .._files import write_toml
 from .._limits import check_processes, check_threads, usable_cores
 from .._process import search_path
-from ..functional.plain_checks import check_choice
 from ..methods.options import flag
-from ..methods.settings import STRATEGIES
 from ..training.errors import ENDING, RanksFailed
 from ..training.run_files import checkpoint_folders
 from .config import RunConfig
@@ -45,7 +43,7 @@ def check_room(config: RunConfig) -> None:
 
 def needs_launch(config: RunConfig) -> bool:
     """Tell whether a run needs processes that are not started yet."""
-    return config.devices * config.num_nodes > 1 and "TORCHELASTIC_RUN_ID" not in os.environ
+    return config.devices > 1 and "TORCHELASTIC_RUN_ID" not in os.environ
 
 
 def launch(config: RunConfig) -> None:
@@ -54,7 +52,6 @@ def launch(config: RunConfig) -> None:
     Raises:
         RanksFailed: One of the processes failed.
     """
-    check_choice(config.strategy, STRATEGIES, "--strategy")
     if config.out is None:
         raise ValueError("--out is missing: give a folder for the run")
     kind = choose_device(config.device).type
@@ -95,12 +92,11 @@ def end_with_parent() -> None:
 class _Rank:
     """One of the processes."""
 
-    def __init__(self, config: RunConfig, shared: Mapping[str, str], local: int, folder: Path) -> None:
-        node = int(shared["GROUP_RANK"])
-        self.number = node * config.devices + local
-        self.ending_file, self.said_file = folder / f"{local}.json", folder / f"{local}.txt"
+    def __init__(self, config: RunConfig, shared: Mapping[str, str], number: int, folder: Path) -> None:
+        self.number = number
+        self.ending_file, self.said_file = folder / f"{number}.json", folder / f"{number}.txt"
         self.stopped = False
-        environment = {**shared, "LOCAL_RANK": str(local), "RANK": str(self.number), ENDING: str(self.ending_file)}
+        environment = {**shared, "LOCAL_RANK": str(number), "RANK": str(number), ENDING: str(self.ending_file)}
         words = [sys.executable, "-m", "sohot", "fit", "--config", str(folder / CONFIG), "--out", str(config.out)]
         words += [flag(name) for name in ("resume", "quiet", "json") if getattr(config, name)]
         with self.said_file.open("wb") as said:
@@ -201,23 +197,16 @@ def _resume(config: RunConfig) -> str:
 
 def _environment(config: RunConfig) -> dict[str, str]:
     """Return the variables that `torchrun` would set, except those of a single process."""
-    given = os.environ
-    if config.num_nodes > 1 and not {"MASTER_ADDR", "NODE_RANK"} <= set(given):
-        raise ValueError(
-            f"--num-nodes {config.num_nodes}: set MASTER_ADDR (the name of the first machine) and NODE_RANK (0 on the"
-            " first, 1 on the second, …) on each machine, or start with torchrun"
-        )
     threads = config.threads or max(1, usable_cores() // config.devices)
     return {
         "OMP_NUM_THREADS": str(threads),
         "TORCH_CPP_LOG_LEVEL": "ERROR",  # hide performance hints: ranks look for streams without a gradient
-        **given,
+        **os.environ,
         **search_path(),
         "TORCHELASTIC_RUN_ID": "sohot",
-        "MASTER_ADDR": given["MASTER_ADDR"] if config.num_nodes > 1 else "127.0.0.1",
-        "MASTER_PORT": given.get("MASTER_PORT", "29500") if config.num_nodes > 1 else str(_free_port()),
-        "GROUP_RANK": given["NODE_RANK"] if config.num_nodes > 1 else "0",
-        "WORLD_SIZE": str(config.devices * config.num_nodes),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(_free_port()),
+        "WORLD_SIZE": str(config.devices),
         "LOCAL_WORLD_SIZE": str(config.devices),
         PARENT: str(os.getpid()),
     }

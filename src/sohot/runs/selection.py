@@ -26,9 +26,9 @@ from .trunk_store import TrunkStore
 
 def require_one_device(config: RunConfig) -> None:
     """Refuse several devices: a selection trains many small models, one after another, on one."""
-    if config.devices * config.num_nodes > 1 or Ranks.here().several:
+    if config.devices > 1 or Ranks.here().several:
         raise ValueError(
-            f"--method {AUTO} chooses on one device: omit --devices and --num-nodes; to train on several, add them to "
+            f"--method {AUTO} chooses on one device: omit --devices; to train on several, add it to "
             "the command in the report of such a run"
         )
 

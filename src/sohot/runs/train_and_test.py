@@ -18,6 +18,7 @@ from ..networks.two_streams import TwoStreams
 from ..selection.choice import FoldScore
 from ..selection.folds import Fold
 from ..selection.held_out import HeldOut
+from ..training.batch_norm import check_batch_norm
 from ..training.errors import Diverged
 from ..training.evaluation import Evaluation, evaluate
 from ..training.ranks import Ranks, parting
@@ -128,6 +129,7 @@ def train_and_test(
     ranks, device = Ranks.here(), choose_device(config.device)
     targets = data.targets()
     model = store.parts.network(config, len(data.classes), targets, store.progress)
+    check_batch_norm(model, ranks, device)
     if not config.pool_weight:  # as if there were no pool
         data = replace(data, pool=None)
     used = UsedImages.of(config, data, fold)

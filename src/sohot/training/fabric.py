@@ -14,11 +14,10 @@ from .ranks import Ranks
 def make_fabric(settings: FitSettings) -> Fabric:
     """Build and launch the Fabric of a run: its device and precision, and the ranks it trains with."""
     ranks = Ranks.here()
-    wanted = settings.devices * settings.num_nodes
-    if wanted > 1 and not ranks.several:
+    if settings.devices > 1 and not ranks.several:
         raise ValueError(
-            f"devices={settings.devices} with num_nodes={settings.num_nodes} needs {wanted} processes: run the "
-            f"script with torchrun --nproc-per-node {settings.devices} (`sohot fit` starts them itself)"
+            f"devices={settings.devices} needs {settings.devices} processes: run the script with torchrun "
+            f"--nproc-per-node {settings.devices} (`sohot fit` starts them itself)"
         )
     # A step may show only one domain, or a method learn from one: then a separate stream gets no gradient.
     several = DDPStrategy(find_unused_parameters=True, broadcast_buffers=False)

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from ..methods.settings import FitSettings
-from .batch_norm import batch_norm_over_ranks
+from .batch_norm import synchronised_batch_norm
 from .checkpoint import Checkpoint, load_checkpoint
 from .fabric import make_fabric
 from .inputs import Batches, Domain, Inputs, WholeSet, fingerprint_batches
@@ -112,6 +112,7 @@ def fit(
     with ExitStack() as stack:
         fabric = make_fabric(settings)
         ranks = Ranks.here()
+        stack.enter_context(synchronised_batch_norm(model, ranks, fabric.device))
         if run_dir is not None:
             given = model, source_domain, target_domain, batches, settings, config, pool
             identity = _identity(*given) if ranks.first else {}
@@ -119,7 +120,6 @@ def fit(
             stack.callback(folder.close)
             checkpoint = _open(folder, ranks)
         stack.enter_context(reproducible(settings.seed, fabric.device.type))
-        stack.enter_context(batch_norm_over_ranks(model, ranks, fabric.device))
         stack.enter_context(compiled(model, settings.compile, fabric.device))
         trainer = Trainer(fabric, model, source_domain, target_domain, batches, settings, pool)
         stack.callback(trainer.close)

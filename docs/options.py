@@ -1,18 +1,14 @@
-"""Write docs/options.md and the types of `sohot.fit` from the options that the program declares.
+"""Write docs/options.md from the options that the program declares.
 
 Call it as `python docs/options.py`.
 """
 
 from dataclasses import Field
 from pathlib import Path
-from textwrap import fill
-from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
-import sohot
-from sohot.api.fit_call import other_options
 from sohot.methods import HeadSettings
-from sohot.methods.options import GROUPS, flag, in_groups, kinds_of
+from sohot.methods.options import GROUPS, flag, in_groups
 from sohot.runs import RunConfig
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -27,7 +23,7 @@ Every option has one name and one meaning.
 - On features it is an option of `sohot fit-features`, a setting of a grid with `--frozen`, a field of
   `sohot.methods.HeadSettings` and a parameter of `SoHoTClassifier`.
 
-`sohot fit --help` shows ten of them, `--help-all` all.
+`sohot fit --help` shows ten of them first, and the others in groups.
 
 An empty default means that the option does not exist there; `none` means that it is not set.
 
@@ -63,43 +59,12 @@ def _default(declared: "Field[Any] | None") -> str:
         return ""
     if declared.metadata["shown"]:
         return str(declared.metadata["shown"])
-    if declared.default in (None, False):
-        return "none" if declared.default is None else "off"
+    if declared.default is None:
+        return "none"
+    if declared.default is False:
+        return "off"
     return f"`{declared.default}`"
-
-
-TYPES = Path(sohot.__file__).parent / "api" / "fit_options.py"
-
-MODULE = '''"""Types of the options of `sohot.fit`; written by `python docs/options.py` from their declarations."""
-
-import os
-from collections.abc import Sequence
-from typing import TypedDict
-
-
-class FitOptions(TypedDict, total=False):
-    """All options of `sohot fit` that are not parameters of their own of `sohot.fit`."""
-'''
-_SPELLED = {
-    Path: "str | os.PathLike[str]",
-    tuple[int, ...]: "int | Sequence[int]",
-    tuple[float, ...]: "float | Sequence[float]",
-    tuple[str, ...]: "str | Sequence[str]",
-}
-
-
-def types() -> str:
-    """Return the module that tells type checkers and editors the options of `sohot.fit`."""
-    hints, lines = get_type_hints(RunConfig), [MODULE]
-    for declared in other_options():
-        hint = hints[declared.name]
-        kinds = [_SPELLED.get(kind) or kind.__name__ for kind in kinds_of(hint)]
-        empty = ["None"] if NoneType in get_args(hint) else []
-        lines.append(f"    {declared.name}: {' | '.join([*kinds, *empty])}")
-        lines.append(fill(f'"""{declared.metadata["help"]}"""', 119, initial_indent=" " * 4, subsequent_indent=" " * 4))
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    TYPES.write_text(types(), encoding="utf-8")

@@ -84,7 +84,7 @@ def call(server: "subprocess.Popen[str]", tmp_path_factory: pytest.TempPathFacto
         "",
         "fit --help",
         "features --help",
-        "fit-features --help-all",
+        "fit-features --help",
         "evaluate --help",
         "suggest --help",
         "app --help",

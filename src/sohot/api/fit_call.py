@@ -1,16 +1,12 @@
 """`sohot.fit`: the command `sohot fit` as a function, with images of any kind and the same options."""
 
-import inspect
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import Field
 from pathlib import Path
-from textwrap import fill
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any
 
 from .._files import holding_folder
-from ..methods.options import in_groups
 from ..runs.config import RunConfig, known_key
 from ..runs.description import CONFIG, DESCRIPTION, read_config
 from ..runs.given_options import resolve
@@ -19,11 +15,6 @@ from .given_images import Images
 from .pictures import is_path
 from .stored_images import INPUTS, StoredImages
 from .usable_run import Run
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from .fit_options import FitOptions
 
 RUNS = Path("runs")
 """Where a run goes that was given no folder."""
@@ -37,12 +28,13 @@ def fit(
     shots: int | None = None,
     unlabelled: Images | None = None,
     target_test: Images | None = None,
+    method: str | None = None,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     config: str | os.PathLike[str] | None = None,
     trust: bool = False,
     progress: bool = True,
-    **options: "Unpack[FitOptions]",
+    **options: Any,
 ) -> Run:
     """Adapt an image classifier from a source domain to a target domain with few labels, as `sohot fit` does.
 
@@ -62,12 +54,13 @@ def fit(
         shots: Train on this many random target images per class; test on the rest.
         unlabelled: Target images without labels, or "rest": those that `shots` leaves over.
         target_test: Target images to test on; all of `target` then trains.
+        method: What trains and what is aligned: a name of docs/methods.md.
         out: Folder for the run; None for a new one, the first of runs/run-1, runs/run-2, … that is not there yet.
         resume: Continue the run in `out`, after Ctrl-C or a power cut; source and target may be left out.
         config: TOML file of options; what is given here wins.
         trust: With `resume`: import the Python file that the run names as its network.
         progress: Whether to show progress, on standard error or in the notebook; what may be wrong is always said.
-        **options: All other options of `sohot fit`, see below.
+        **options: All other options of `sohot fit` (docs/options.md): `--source-shots 10` is `source_shots=10`.
 
     Returns:
         The finished run.
@@ -93,7 +86,7 @@ def fit(
     """
     if resume and out is None:
         raise ValueError("resume=True continues a run: give its folder as out")
-    given = _known({**options, "shots": shots})
+    given = _known({**options, "shots": shots, "method": method})
     images = {"source": source, "target": target, "target_test": target_test, "unlabelled": unlabelled}
     file = None if config is None else Path(config)
     if file is None and not resume:  # what is wrong with options is said before images are written
@@ -183,28 +176,3 @@ def _fit(resolved: RunConfig, asked: set[str], progress: bool) -> None:
         raise Interrupted(f"{error}: {again}", error.signal) from None
     finally:
         torch.set_num_threads(threads)
-
-
-_OWN = frozenset(fit.__annotations__)
-
-
-def other_options() -> list["Field[Any]"]:
-    """List the options that `fit` takes besides its own parameters, as they are declared."""
-    return [declared for declared in in_groups(RunConfig) if declared.name not in {*_OWN, *_OF_COMMANDS}]
-
-
-def _show_all_options() -> None:
-    """Show every option where Python shows a function: in its signature, its annotations and its help."""
-    hints, signature = get_type_hints(RunConfig), inspect.signature(fit)
-    own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    others = [
-        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
-        for one in other_options()
-    ]
-    fit.__signature__ = signature.replace(parameters=[*own, *others])  # type: ignore[attr-defined]
-    fit.__annotations__ = {**{one.name: one.annotation for one in (*own, *others)}, "return": Run}
-    lines = [fill(f"{one.name}: {one.metadata['help']}", 108, subsequent_indent=" " * 12) for one in other_options()]
-    fit.__doc__ = "\n        ".join([f"{fit.__doc__}\n    Options:", *lines, ""])
-
-
-_show_all_options()

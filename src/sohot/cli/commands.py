@@ -8,7 +8,6 @@ import typer
 from .. import __version__
 from ..data.manifest_rows import LIST
 from .app import app_command
-from .brief_help import showing
 from .data import data_app
 from .experiment import HELP, experiment
 from .export import export
@@ -43,20 +42,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_FIT = ("source", "target", "shots", "target_test", "unlabelled", "out", "method", "trains", "backbone", "resume")
-_EXPERIMENT = ("list_all", "data", "backbone", "shifts", "splits", "methods", "settings", "out", "dry_run", "workers")
-_SUGGEST = ("count", "out", "copy_to", "device", "quiet", "json")
-_FEATURES = ("out", "backbone", "weights", "dataset", "image_size", "views", "no_labels", "device", "json")
-_FIT_FEATURES = ("source", "target", "shots", "test", "unlabelled", "out", "method", "leave_out", "seed", "json")
-_PREDICT = ("out", "top", "refuse_wrong", "unknown_below", "device", "quiet", "json")
-
-app.command("fit", cls=showing(*_FIT))(make_fit())
-app.command("experiment", help=HELP, cls=showing(*_EXPERIMENT))(experiment)
+app.command("fit", cls=OneValueCommand)(make_fit())
+app.command("experiment", help=HELP, cls=OneValueCommand)(experiment)
 app.command("export", cls=OneValueCommand)(export)
-app.command("suggest", cls=showing(*_SUGGEST))(suggest)
+app.command("suggest", cls=OneValueCommand)(suggest)
 app.command("app", cls=OneValueCommand)(app_command)
-app.command("features", cls=showing(*_FEATURES))(features)
-app.command("fit-features", cls=showing(*_FIT_FEATURES))(make_fit_features())
+app.command("features", cls=OneValueCommand)(features)
+app.command("fit-features", cls=OneValueCommand)(make_fit_features())
 app.add_typer(data_app)
 app.add_typer(weights_app)
 
@@ -116,7 +108,7 @@ def evaluate(
     )
 
 
-@app.command(cls=showing(*_PREDICT))
+@app.command(cls=OneValueCommand)
 def predict(
     run: Run,
     paths: Annotated[

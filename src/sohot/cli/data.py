@@ -16,9 +16,8 @@ from ..data.datasets.sources import Source, dataset_sources
 from ..data.fetch import fetch_file
 from ..data.protocols import POOL, PROTOCOLS, SUPERVISED, make_split
 from ..data.protocols.split import split_bytes
-from .brief_help import showing
 from .one_value import OneValueCommand
-from .options import Json, Quiet
+from .options import MORE, Json, Quiet
 from .output import MOST_LISTED, bar, print_json, print_text, say
 
 data_app = typer.Typer(
@@ -30,11 +29,17 @@ Root = Annotated[
     Path, typer.Argument(metavar="ROOT", help="The folder it was unpacked in; of `domains` also a list of images.")
 ]
 Classes = Annotated[
-    Path | None, typer.Option("--classes", help="JSON table of class names, instead of the built-in one.")
+    Path | None,
+    typer.Option("--classes", help="JSON table of class names, instead of the built-in one.", rich_help_panel=MORE),
 ]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--option", metavar="KEY=VALUE", help="Option of the data set: whole, difficult, truncated; part."),
+    typer.Option(
+        "--option",
+        metavar="KEY=VALUE",
+        help="Option of the data set: whole, difficult, truncated; part.",
+        rich_help_panel=MORE,
+    ),
 ]
 
 
@@ -60,10 +65,7 @@ def check(
         raise typer.Exit(1)
 
 
-_SPLIT = ("shift", "number", "protocol", "target_shots", "source_shots", "pool", "leave_out", "out", "as_json")
-
-
-@data_app.command("split", cls=showing(*_SPLIT))
+@data_app.command("split", cls=OneValueCommand)
 def split(
     name: Name,
     root: Root,
@@ -72,7 +74,9 @@ def split(
     protocol: Annotated[str, typer.Option("--protocol", help=f"{', '.join(PROTOCOLS)}.")] = "paper",
     target_shots: Annotated[int | None, typer.Option("--target-shots", help="Target images per class.")] = None,
     source_shots: Annotated[int | None, typer.Option("--source-shots", help="Source images per class.")] = None,
-    validation_shots: Annotated[int | None, typer.Option("--validation-shots", help="Validation images.")] = None,
+    validation_shots: Annotated[
+        int | None, typer.Option("--validation-shots", help="Validation images.", rich_help_panel=MORE)
+    ] = None,
     pool: Annotated[
         str,
         typer.Option(

@@ -8,9 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from ..data.manifest_rows import LIST
+from ..methods.options import DATA, MACHINE
 from ..methods.settings import HeadSettings
 from ..networks.names import backbone_names
 from .options import (
+    MORE,
     Address,
     Device,
     ImageEngine,
@@ -47,9 +49,13 @@ def features(
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="The data set there, e.g. office31; keeps its domains apart.")
     ] = None,
-    tap: Annotated[str | None, typer.Option("--tap", help="before-relu, after-relu or output.")] = None,
+    tap: Annotated[
+        str | None, typer.Option("--tap", help="before-relu, after-relu or output.", rich_help_panel=MORE)
+    ] = None,
     image_size: Annotated[int | None, typer.Option("--image-size", help="Side of the images.")] = None,
-    channels: Annotated[int, typer.Option("--channels", help="3 (colour) or 1 (grey, depth).")] = 3,
+    channels: Annotated[
+        int, typer.Option("--channels", help="3 (colour) or 1 (grey, depth).", rich_help_panel=MORE)
+    ] = 3,
     views: Annotated[
         int,
         typer.Option(
@@ -127,13 +133,17 @@ def fit_features(
         int | None, typer.Option("--shots", min=1, help="Train on this many target rows per class; test on the rest.")
     ] = None,
     source_domain: Annotated[
-        str | None, typer.Option("--source-domain", help="Domain in --source, if it holds several.")
+        str | None,
+        typer.Option("--source-domain", help="Domain in --source, if it holds several.", rich_help_panel=DATA),
     ] = None,
     target_domain: Annotated[
-        str | None, typer.Option("--target-domain", help="Domain in --target and --test, if they hold several.")
+        str | None,
+        typer.Option(
+            "--target-domain", help="Domain in --target and --test, if they hold several.", rich_help_panel=DATA
+        ),
     ] = None,
     leave_out: Annotated[bool, typer.Option("--leave-out", help="Skip classes that only one domain has.")] = False,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
+    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.", rich_help_panel=MACHINE)] = "auto",
     quiet: Quiet = False,
     json: Json = False,
     **settings: Any,
@@ -172,4 +182,4 @@ def make_fit_features() -> Callable[..., None]:
     """Build the command's function, with one parameter per option of training on features."""
     own = [p for p in inspect.signature(fit_features).parameters.values() if p.kind is not p.VAR_KEYWORD]
     named = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in own]
-    return with_parameters(fit_features, [*named, *option_parameters(HeadSettings)])
+    return with_parameters(fit_features, [*named, *option_parameters(HeadSettings, ("method", "seed"))])

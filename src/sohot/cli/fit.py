@@ -34,6 +34,9 @@ For example:
 """
 
 
+_MAIN = ("source", "target", "shots", "target_test", "unlabelled", "out", "method", "trains", "backbone", "resume")
+
+
 def fit_command(config: Path | None, given: dict[str, Any], trust: bool = False) -> None:
     """Resolve the configuration, train, print."""
     resolved, asked = resolve(config, given, trust)
@@ -79,7 +82,7 @@ def make_fit() -> Callable[..., None]:
 
     file = typer.Option(None, "--config", help="TOML file of options.", rich_help_panel="Run", show_default=False)
     first = inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=file, annotation=Path | None)
-    parameters = option_parameters(RunConfig)
+    parameters = option_parameters(RunConfig, _MAIN)
     parameters.insert([parameter.name for parameter in parameters].index("out"), first)
     asked = typer.Option(
         False,

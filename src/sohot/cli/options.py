@@ -1,7 +1,7 @@
 """Command parameters generated from declared options, so that the two always match."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import Field
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -13,6 +13,9 @@ from .._outputs import STDOUT
 from ..experiments.engines import ENGINES
 from ..methods.options import Rest, flag, in_groups, kinds_of
 from ..runs.ray_blocks import RayBlocks
+
+MORE = "More options"
+"""Panel of the options that few people need, below the main ones."""
 
 Run = Annotated[
     Path,
@@ -31,7 +34,9 @@ def _check_read_threads(value: int | None) -> int | None:
 
 ReadThreads = Annotated[
     int | None,
-    typer.Option("--read-threads", min=0, callback=_check_read_threads, help="Threads that read images."),
+    typer.Option(
+        "--read-threads", min=0, callback=_check_read_threads, help="Threads that read images.", rich_help_panel=MORE
+    ),
 ]
 
 
@@ -42,7 +47,12 @@ def _check_threads(value: int | None) -> int | None:
 Threads = Annotated[
     int | None,
     typer.Option(
-        "--threads", min=1, callback=_check_threads, help="CPU threads for computation.", show_default="one per core"
+        "--threads",
+        min=1,
+        callback=_check_threads,
+        help="CPU threads for computation.",
+        show_default="one per core",
+        rich_help_panel=MORE,
     ),
 ]
 
@@ -55,22 +65,35 @@ def _check_engine(value: str) -> str:
 
 ImageEngine = Annotated[
     str,
-    typer.Option("--engine", callback=_check_engine, help="local: this process; ray: many machines (docs/cluster.md)."),
+    typer.Option(
+        "--engine",
+        callback=_check_engine,
+        help="local: this process; ray: many machines (docs/cluster.md).",
+        rich_help_panel=MORE,
+    ),
 ]
 
 Address = Annotated[
     str | None,
-    typer.Option("--address", help="Address of the Ray cluster.", show_default="a new local one"),
+    typer.Option("--address", help="Address of the Ray cluster.", show_default="a new local one", rich_help_panel=MORE),
 ]
 
 Trust = Annotated[
-    bool, typer.Option("--trust", help="Import the Python file that RUN names as its network (FILE.py:function).")
+    bool,
+    typer.Option(
+        "--trust",
+        help="Import the Python file that RUN names as its network (FILE.py:function).",
+        rich_help_panel=MORE,
+    ),
 ]
 
 HeadWeights = Annotated[
     Path | None,
     typer.Option(
-        "--weights", help="File of the weights of a head's backbone, if it was given one.", show_default=False
+        "--weights",
+        help="File of the weights of a head's backbone, if it was given one.",
+        show_default=False,
+        rich_help_panel=MORE,
     ),
 ]
 
@@ -125,10 +148,13 @@ def cluster_of(
 _READ = (int, float, bool, str, Path)
 
 
-def option_parameters(kind: type) -> list[inspect.Parameter]:
-    """Make one parameter of each option of a dataclass; all default to None, which says that it was not given."""
+def option_parameters(kind: type, main: Collection[str]) -> list[inspect.Parameter]:
+    """Make one parameter of each option of a dataclass; all default to None, which says that it was not given.
+
+    The help shows the `main` options first, and the others in the panels of their groups.
+    """
     hints = get_type_hints(kind)
-    return [_parameter(declared, _kind(hints[declared.name])) for declared in in_groups(kind)]
+    return [_parameter(declared, _kind(hints[declared.name]), declared.name in main) for declared in in_groups(kind)]
 
 
 def with_parameters(command: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
@@ -138,7 +164,7 @@ def with_parameters(command: Callable[..., None], parameters: Sequence[inspect.P
     return command
 
 
-def _parameter(declared: "Field[Any]", kind: Any) -> inspect.Parameter:
+def _parameter(declared: "Field[Any]", kind: Any, is_main: bool) -> inspect.Parameter:
     about, name = declared.metadata, flag(declared.name)
     shown = about["shown"]
     if shown is None:
@@ -148,7 +174,7 @@ def _parameter(declared: "Field[Any]", kind: Any) -> inspect.Parameter:
         None,
         spelling,
         help=about["help"],
-        rich_help_panel=about["group"],
+        rich_help_panel=None if is_main else about["group"],
         show_default=shown or False,
         metavar="<Path>" if kind in (list[Path], list[str]) else None,
     )

@@ -8,7 +8,7 @@ import typer
 
 from .._new_folder import require_new
 from ..data.manifest_rows import LIST
-from .options import Device, HeadWeights, Json, Quiet, ReadThreads, Run, Threads, Trust
+from .options import MORE, Device, HeadWeights, Json, Quiet, ReadThreads, Run, Threads, Trust
 from .output import bar, percent, print_json, print_text, require_one_output, say, say_left_out
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def suggest(
         Path | None,
         typer.Option("--copy-to", help="New folder for copies, with an empty folder per class.", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the choice.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the choice.", rich_help_panel=MORE)
+    ] = 0,
     device: Device = "auto",
     threads: Threads = None,
     workers: ReadThreads = None,

@@ -117,7 +117,6 @@ def test_leftovers_of_the_dead_go_and_nothing_else(tmp_path: Path) -> None:
 
 def test_only_our_own_leftovers_are_taken_for_them(tmp_path: Path) -> None:
     assert is_leftover(tmp_path / f".config.toml.{GONE}.00ff.tmp")
-    assert is_leftover(tmp_path / ".config.toml.4711.tmp")  # as earlier versions named them
     assert not is_leftover(tmp_path / "config.toml")
     assert not is_leftover(tmp_path / ".bashrc.tmp")
 

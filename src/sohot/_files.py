@@ -33,7 +33,7 @@ STALE_SECONDS = 900
 """A hidden file of a process that nobody here knows is abandoned after this long without a change."""
 LOCK = ".lock"
 _SHOWN = 40  # characters of a file's name in that of its temporary file, so that one may be as long as names can be
-_LEFTOVER = re.compile(r"\.(?P<of>.+?)\.(?:(?P<tag>[0-9a-f]{8}-\d+-\d*)\.)?[0-9a-f]+\.(?:tmp|old)")
+_LEFTOVER = re.compile(r"\.(?P<of>.+?)\.(?P<tag>[0-9a-f]{8}-\d+-\d*)\.[0-9a-f]+\.(?:tmp|old)")
 
 
 def hidden_beside(file: Path, suffix: str = "tmp") -> Path:
@@ -137,15 +137,15 @@ def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """Add a checksum to a JSON object, by which `is_intact` notices damage.
 
     >>> is_intact(sealed({"step": 5})), is_intact({**sealed({"step": 5}), "step": 6}), is_intact({"step": 5})
-    (True, False, True)
+    (True, False, False)
     """
     return {**content, _SEAL: _digest(content)}
 
 
 def is_intact(content: Mapping[str, Any]) -> bool:
-    """Tell whether a JSON object is as it was sealed; one without a checksum, from an earlier version, counts as it."""
+    """Tell whether a JSON object is as it was sealed."""
     rest = {name: value for name, value in content.items() if name != _SEAL}
-    return content.get(_SEAL) in (None, _digest(rest))
+    return content.get(_SEAL) == _digest(rest)
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -205,8 +205,8 @@ def remove_leftovers(folder: Path, of: str | None = None) -> None:
                 path.unlink(missing_ok=True)
 
 
-def _abandoned(path: Path, tag: str | None) -> bool:
-    alive = None if tag is None else tag_is_alive(tag)
+def _abandoned(path: Path, tag: str) -> bool:
+    alive = tag_is_alive(tag)
     return time.time() - path.lstat().st_mtime > STALE_SECONDS if alive is None else not alive
 
 

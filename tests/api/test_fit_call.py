@@ -15,7 +15,6 @@ from PIL import Image
 
 import sohot
 from sohot.cli import main
-from sohot.methods.options import RENAMED
 from sohot.runs import RunConfig
 from sohot.training.errors import ChangedRun, Interrupted
 from sohot.training.progress import RichProgress
@@ -127,7 +126,6 @@ def test_parameters_are_options_of_the_command() -> None:
     ("options", "kind", "sentence"),
     [
         ({"shotz": 3}, TypeError, "unknown option 'shotz'; did you mean 'shots'?"),
-        ({"learning_rate": 1}, TypeError, f"'learning_rate' is now called {RENAMED['learning_rate']!r}"),
         ({"quiet": True}, TypeError, "quiet is an option of the command line: use progress=False"),
         ({"shots": 0}, ValueError, "--shots must be an integer of at least 1, got 0"),
         ({"method": "meens"}, ValueError, "did you mean 'means'?"),

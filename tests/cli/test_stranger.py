@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import Domains, make_domains, newest
 
+from sohot._files import sealed
 from sohot.cli import main
 from sohot.data.protocols.split import fingerprint_of
 from sohot.networks import create_backbone
@@ -178,7 +179,7 @@ def test_a_checkpoint_lists_only_its_own_files(run_copy, name):
     file = newest(run_copy) / "checkpoint.json"
     content = json.loads(file.read_text())
     content["files"] = {name: content["files"]["model.safetensors"]}
-    file.write_text(json.dumps({key: value for key, value in content.items() if key != "sha256"}))
+    file.write_text(json.dumps(sealed({key: value for key, value in content.items() if key != "sha256"})))
     with pytest.raises(CorruptCheckpoint, match="leads out of the folder"):
         load_checkpoint(file.parent)
 

@@ -11,7 +11,7 @@ import torch
 
 from sohot import SoHoTClassifier
 from sohot.methods import METHOD_NAMES, OTHER_NAMES, POOL_NAMES, FitSettings, HeadSettings, method
-from sohot.methods.options import GROUPS, RENAMED, Allowed, flag, in_groups, kinds_of
+from sohot.methods.options import GROUPS, Allowed, flag, in_groups, kinds_of
 from sohot.methods.records import METHOD_OPTIONS
 from sohot.runs import RunConfig
 
@@ -92,21 +92,6 @@ def test_the_estimator_names_its_own_parameter() -> None:
 def test_a_number_of_a_file_that_no_float_holds_is_refused() -> None:
     with pytest.raises(ValueError, match="--lr must be a number"):
         RunConfig.from_values({"lr": 10**400})
-
-
-def test_no_option_has_an_old_name_of_another() -> None:
-    current = {declared.name for kind in (RunConfig, HeadSettings) for declared in fields(kind)}
-    assert set(RENAMED.values()) <= current
-    assert not set(RENAMED) & current
-
-
-@pytest.mark.parametrize("old", [name for name, new in RENAMED.items() if new in defaults(HeadSettings)])
-def test_the_estimator_says_what_an_old_name_has_become(old: str) -> None:
-    sentence = f"'{old}' is now called '{RENAMED[old]}'"
-    with pytest.raises(TypeError, match=sentence):
-        SoHoTClassifier(**{old: 0.1})
-    with pytest.raises(TypeError, match=sentence):
-        SoHoTClassifier().set_params(**{old: 0.1})
 
 
 @pytest.mark.parametrize("name", [*METHOD_NAMES, *OTHER_NAMES, *POOL_NAMES])

@@ -43,5 +43,5 @@ def test_a_wrong_setting_is_named(wrong, message):
 
 
 def test_an_unknown_setting_is_named():
-    with pytest.raises(ValueError, match="unknown settings: 'learning_rate'; 'learning_rate' is now called 'lr'"):
+    with pytest.raises(ValueError, match="unknown settings: 'learning_rate'; known settings: alpha1, "):
         FitSettings.from_json({"learning_rate": 1})

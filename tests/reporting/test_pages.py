@@ -183,7 +183,7 @@ def test_what_the_run_stored_is_shown_without_a_network(
 
 
 def forget_outputs(run: Path) -> Path:
-    """Make a run look as if an older version had written it."""
+    """Make a run look as if it had been stopped before its test."""
     for name in ("split.json", "test_outputs.safetensors", "predictions.csv"):
         (run / name).unlink()
     return run

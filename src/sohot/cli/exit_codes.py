@@ -11,7 +11,6 @@ from typing import Any
 import typer
 
 from .._files import disk_error, is_full
-from ..methods.options import RENAMED, flag
 from ..runs.ray_blocks import BlockFailed
 from ..training.errors import (
     CorruptCheckpoint,
@@ -57,15 +56,8 @@ def describe_end(error: BaseException, words: Sequence[str] = ()) -> tuple[int, 
     if os.environ.get(DEBUG):
         return None
     if isinstance(error, _CallError):
-        return error.exit_code, _renamed_option(error) or error.format_message()
+        return error.exit_code, error.format_message()
     return _describe_failure(error, words)
-
-
-def _renamed_option(error: Any) -> str | None:
-    """Say what a renamed option is called now; None if this command never had it."""
-    new = RENAMED.get(str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_"))
-    known = [name for option in error.ctx.command.params for name in option.opts] if new and error.ctx else []
-    return f"{error.option_name} is now called {flag(new)}" if new and flag(new) in known else None
 
 
 def _describe_failure(error: BaseException, words: Sequence[str]) -> tuple[int, str] | None:

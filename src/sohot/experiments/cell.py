@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ from ..runs.config import POOL_OPTIONS
 
 RESULTS_VERSION = 1
 """Part of every key; raise it when a code change alters results, so that old results are not taken for new ones."""
-POOL_RESULTS_VERSION = 2
-"""The same for cells with unlabelled images. 2: training starts from a classifier that learned from these, too."""
 
 SELECTIONS = ("none", "cv", "validation")
 
@@ -77,15 +75,12 @@ class Cell:
 
         It always includes the number of steps, so that results are never confused with those of another default.
         """
-        version = RESULTS_VERSION if self.pool == SUPERVISED else POOL_RESULTS_VERSION
-        content = {**self.as_dict(), "results_version": version}
-        if self.pool == SUPERVISED:  # as before there were pools
-            del content["pool"]
+        content = {**self.as_dict(), "results_version": RESULTS_VERSION}
         content["settings"] = {
             name: Path(value).name if name in _FILES else value for name, value in content["settings"].items()
         }
         if not self.frozen and "epochs" not in self.settings:
-            content["settings"].setdefault("steps", FitSettings.steps)  # the default was 200 once
+            content["settings"].setdefault("steps", FitSettings.steps)
         content["backbone"] = Path(self.backbone).name
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode()).hexdigest()
@@ -99,9 +94,8 @@ class Cell:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Cell":
-        """Rebuild a cell from the output of `as_dict`; ignore additions of later versions."""
-        known = {one.name for one in fields(cls)}
-        return cls(**{name: value for name, value in content.items() if name in known})
+        """Rebuild a cell from the output of `as_dict`."""
+        return cls(**content)
 
     def label(self) -> str:
         """Name the cell for readers.

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, get_type_hints
 
 from ..data.protocols import PROTOCOLS, draw_names
-from ..methods.options import convert, renamed
+from ..methods.options import convert
 from ..methods.settings import HeadSettings
 from ..runs.config import RESULT_OPTIONS, RunConfig
 from ..selection.search_space import parse_space
@@ -79,8 +79,6 @@ def refuse_unknown(key: str, known: Sequence[str], what: str) -> None:
     """
     if key in known:
         return
-    if sentence := renamed(key, known):
-        raise ValueError(sentence)
     near = get_close_matches(key, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
     raise ValueError(f"unknown {what} {key!r}{hint}")

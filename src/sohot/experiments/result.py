@@ -56,22 +56,22 @@ class CellResult:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "CellResult":
-        """Read the output of `as_json`; what earlier versions did not store is empty.
+        """Read the output of `as_json`.
 
         Raises:
             ValueError: Something is missing or has the wrong type.
         """
-        chosen = content.get("chosen")
         try:
+            accuracy, chosen = Evaluation.from_json(content["accuracy"]), content["chosen"]
             return cls(
-                Evaluation.from_json(content["accuracy"]),
-                content.get("zeta"),
-                content.get("curve") or {},
+                accuracy,
+                content["zeta"],
+                content["curve"],
                 None if chosen is None else ChosenSettings(**chosen),
-                content.get("seconds") or {},
-                int(content.get("steps", 0)),
-                content.get("sizes") or {},
-                list(content.get("notes") or ()),
+                content["seconds"],
+                int(content["steps"]),
+                content["sizes"],
+                list(content["notes"]),
             )
         except KeyError as error:
             raise ValueError(f"it has no {error}") from None

@@ -1,18 +1,17 @@
 """`SoHoTClassifier`: features of two domains in, a classifier for the target out, in scikit-learn style."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
-from ..methods.options import SEED, renamed
+from ..methods.options import SEED
 from ..methods.settings import HeadSettings
 from ..selection.folds import Fold, TooFewShots
 from ..training.errors import Diverged
@@ -27,28 +26,12 @@ _ABOUT = {"n_features_in_": "source", "n_features_target_": "target"}
 """Attributes that a file holds besides the networks: the number of features of each domain."""
 
 
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
-
 _PARAMETERS = (
     *(declared.name for declared in fields(HeadSettings) if declared.name != "seed"),
     "calibrate",
     "device",
     "random_state",
 )
-
-
-def refusing_old_names(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Make a method reject former parameter names and name the current one."""
-
-    @wraps(function)
-    def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Result:
-        for name in kwargs:
-            if sentence := renamed(name, _PARAMETERS):
-                raise TypeError(f"SoHoTClassifier: {sentence}")
-        return function(*args, **kwargs)
-
-    return wrapped
 
 
 def describe_parameters(about: type) -> str:
@@ -107,7 +90,6 @@ class SoHoTClassifier(FeatureClassifier):
         array(['mug', 'pen'], dtype='<U3')
     """
 
-    @refusing_old_names
     def __init__(
         self,
         method: str = "s+t",
@@ -151,12 +133,6 @@ class SoHoTClassifier(FeatureClassifier):
         given = locals()
         for name in _PARAMETERS:
             setattr(self, name, given[name])
-
-    @refusing_old_names
-    def set_params(self, **params: Any) -> "SoHoTClassifier":
-        """Set parameters, as in scikit-learn."""
-        super().set_params(**params)
-        return self
 
     def fit(
         self,
@@ -247,7 +223,7 @@ class SoHoTClassifier(FeatureClassifier):
 
     @classmethod
     def load(cls, file: str | os.PathLike[str]) -> "SoHoTClassifier":
-        """Read a classifier that `save` wrote, also in an earlier version. Nothing in the file can run code.
+        """Read a classifier that `save` wrote. Nothing in the file can run code.
 
         Raises:
             FileNotFoundError: There is no such file.

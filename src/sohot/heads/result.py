@@ -128,7 +128,7 @@ class StackedFit:
             _with_prefix(tensors, "parameters."),
             _with_prefix(tensors, "history."),
             tensors["scale"],
-            float(config.get("temperature", 1.0)),  # earlier versions did not calibrate
+            float(config["temperature"]),
         )
 
 

@@ -5,7 +5,7 @@ those of folders, networks and machines in `sohot.runs.config`. The command line
 parameters and docs/options.md are generated from these declarations or checked against them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -18,26 +18,6 @@ DATA, NETWORK, METHOD, TRAINING, MACHINE, RUN = "Data", "Network", "Method", "Tr
 POOL = "Unlabelled images"
 GROUPS = (DATA, RUN, NETWORK, METHOD, POOL, TRAINING, MACHINE)
 """Headings of options, in the order of the help."""
-
-RENAMED = {
-    "rival_weight": "loss_weight",
-    "learning_rate": "lr",
-    "zeta_learning_rate": "zeta_lr",
-    "map_decay": "weight_decay",
-    "accelerator": "device",
-    "workers": "read_threads",
-}
-"""Former names of options."""
-
-
-def renamed(name: str, known: Iterable[str]) -> str | None:
-    """Say what a renamed option is called now; None if there is no such former name, or the new one is not known.
-
-    >>> renamed("learning_rate", ("lr", "steps"))
-    "'learning_rate' is now called 'lr'"
-    """
-    new = RENAMED.get(name)
-    return f"{name!r} is now called {new!r}" if new is not None and new in known else None
 
 
 @dataclass(frozen=True)

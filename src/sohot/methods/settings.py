@@ -29,7 +29,6 @@ from .options import (
     one_of,
     option,
     redeclared,
-    renamed,
 )
 from .pool_recipes import ON_FEATURES, PRIORS, RECIPES, PoolRecipe, values_of
 from .registry import Method, method, methods_help
@@ -299,9 +298,8 @@ class Settings(MethodOptions):
         """
         known = [declared.name for declared in fields(cls)]
         if unknown := sorted(set(values) - set(known)):
-            hints = [hint for name in unknown if (hint := renamed(name, known))]
-            listed = "; ".join(hints) or f"known settings: {', '.join(sorted(known))}"
-            raise ValueError(f"unknown settings: {', '.join(map(repr, unknown))}; {listed}")
+            listed = ", ".join(sorted(known))
+            raise ValueError(f"unknown settings: {', '.join(map(repr, unknown))}; known settings: {listed}")
         return cls(**values)
 
 
@@ -327,19 +325,9 @@ class FitSettings(ImageOptions, Settings):
         super().__post_init__()
 
     def decisive(self) -> dict[str, Any]:
-        """Return the settings that affect the result: all but checkpointing, logging and the number of devices.
-
-        Of the settings for unlabelled images only those that differ from the defaults, so that runs of versions that
-        did not know them can be resumed.
-        """
+        """Return the settings that affect the result: all but checkpointing, logging and the number of devices."""
         values = self.as_json()
-        kept = [
-            declared.name
-            for declared in fields(self)
-            if declared.metadata.get("decides", True)
-            and (declared.metadata.get("group") != POOL or values[declared.name] != declared.default)
-        ]
-        return {name: values[name] for name in kept}
+        return {one.name: values[one.name] for one in fields(self) if one.metadata.get("decides", True)}
 
     def pool_recipe(self) -> PoolRecipe:
         """Return how to learn from unlabelled images."""

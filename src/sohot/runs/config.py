@@ -33,7 +33,6 @@ from ..methods.options import (
     in_groups,
     one_of,
     option,
-    renamed,
 )
 from ..methods.pool_recipes import USUAL
 from ..methods.registry import method
@@ -308,9 +307,6 @@ and how to compute."""
 POOL_OPTIONS = tuple(one.name for one in in_groups(RunConfig) if one.metadata["group"] == POOL)
 """Options that do nothing without unlabelled images."""
 
-YOUNGER = (*POOL_OPTIONS, "cosine")
-"""Options that stored choices of earlier versions do not know."""
-
 _NETWORKS = ("backbone", "source_backbone")
 FOLDERS = ("source", "unlabelled")
 """Options that may name several folders or lists."""
@@ -355,7 +351,5 @@ def known_key(key: str) -> str:
     name = key.replace("-", "_")
     if name in _DEFAULTS:
         return name
-    if sentence := renamed(name, _DEFAULTS):
-        raise ValueError(sentence)
     hint = nearest(name, _DEFAULTS) or f"; known options: {', '.join(_DEFAULTS)}"
     raise ValueError(f"unknown option {key!r}{hint}")

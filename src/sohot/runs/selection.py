@@ -16,7 +16,7 @@ from ..selection.spaces import HEAD
 from ..training.errors import Interrupted, TrainingError
 from ..training.ranks import Ranks
 from .auto import AUTO, STAGE, SelectionFile, is_auto
-from .config import RESULT_OPTIONS, YOUNGER, RunConfig
+from .config import RESULT_OPTIONS, RunConfig
 from .frozen_head import target_folds
 from .pool_selection import for_fold, select_with_pool
 from .run_data import RunData, digest_names
@@ -157,9 +157,9 @@ def asked_options(config: RunConfig, given: Collection[str] | None) -> dict[str,
 
 
 def result_options(config: RunConfig) -> dict[str, Any]:
-    """Return the options that affect a result, as TOML values; younger ones only if they were changed."""
-    stored, changed = config.stored(), config.changed()
-    return {name: stored.get(name) for name in RESULT_OPTIONS if name not in YOUNGER or name in changed}
+    """Return the options that affect a result, as TOML values."""
+    stored = config.stored()
+    return {name: stored.get(name) for name in RESULT_OPTIONS}
 
 
 def describe_data(data: RunData) -> dict[str, Any]:

@@ -170,7 +170,7 @@ class Split:
             "sides": {name: side_as_dict(images) for name, images in self.sides.items()},
             "dropped": [{"file": drop.file, "side": drop.side, "repeats": drop.repeats} for drop in self.dropped],
             "notes": list(self.notes),
-            **({} if self.pool == SUPERVISED else {"pool": self.pool}),  # or fingerprints of old files would change
+            **({} if self.pool == SUPERVISED else {"pool": self.pool}),
         }
 
     @classmethod

@@ -4,7 +4,7 @@ import torch
 from sohot.methods import FitSettings
 from sohot.training import TensorInputs, predict_logits
 from sohot.training.fabric import make_fabric
-from sohot.training.inputs import Domain, Inputs, WholeSet, fingerprint_batches
+from sohot.training.inputs import Domain, Inputs, Rows, WholeSet, fingerprint_batches
 from sohot.training.ranks import Ranks
 from sohot.training.trainer import Trainer
 
@@ -62,6 +62,16 @@ def test_rows_read_ahead_of_the_same_rows_are_those_already_brought():
     brought = domain.bring(rows, first, device)
     assert brought.inputs.device == device
     assert domain.bring(rows, ahead, device) is brought
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_rows_on_the_device_are_gathered_there(layout):
+    images = torch.randn(4, 3, 5, 2).contiguous(memory_format=layout)
+    domain = Domain("source", TensorInputs(images), [0, 1, 2, 0], 3)
+    inputs, labels = domain.show(Rows(torch.tensor([3, 1])))
+    assert inputs.equal(images[[3, 1]])
+    assert inputs.is_contiguous(memory_format=layout)
+    assert labels.tolist() == [0, 1]
 
 
 def test_batches_of_other_rows_have_another_fingerprint(standin):

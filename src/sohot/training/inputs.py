@@ -100,6 +100,21 @@ class Shown(NamedTuple):
     labels: Tensor
 
 
+class StepBatch(NamedTuple):
+    """The rows of a step on their device: of each domain, and of the pool in both views."""
+
+    source: Shown | Rows | None
+    target: Shown | Rows | None
+    weak: Shown | Rows | None
+    strong: Shown | Rows | None
+    source_rows: Tensor | None  # numbers of the source rows; only with a pool
+
+    def tensors(self) -> list[Tensor]:
+        """Return all tensors, in a fixed order."""
+        parts = *self[:4], (self.source_rows,)
+        return [tensor for part in parts if part is not None for tensor in part if tensor is not None]
+
+
 class Domain:
     """The inputs and labels of one domain, checked, and moved to a device batch by batch.
 
@@ -125,7 +140,7 @@ class Domain:
                 f"{name}_labels must hold one label for each of {len(inputs)} rows, got {len(self.labels)}"
             )
         check_label_range(self.labels, num_classes, f"{name}_labels")
-        self._last: tuple[Tensor, Shown] | None = None
+        self._last: tuple[Tensor, Shown | Rows] | None = None
         self._labels_there = self.labels
 
     @property
@@ -145,7 +160,7 @@ class Domain:
         drawn: Tensor | None = draw(len(rows)) if callable(draw) else None
         return drawn
 
-    def read(self, rows: Any, device: torch.device, ranks: Ranks, drawn: Tensor | None = None) -> "Shown | Rows | None":
+    def read(self, rows: Any, device: torch.device, ranks: Ranks, drawn: Tensor | None = None) -> Shown | Rows | None:
         """Read this rank's rows of a batch, ready to be moved to a device; None if this step has no rows."""
         if self._last is not None and self._last[0] is rows:
             return self._last[1]
@@ -160,39 +175,33 @@ class Domain:
             inputs = inputs.pin_memory()  # only pinned memory is copied asynchronously
         return Shown(inputs, self.labels[index])
 
-    def bring(
-        self, rows: Any, read: "Shown | Rows | None", device: torch.device, place: "Shown | None" = None
-    ) -> "Shown | None":
-        """Move the result of `read` to a device, and there to a given place, without waiting for it to arrive."""
+    def bring(self, rows: Any, read: Shown | Rows | None, device: torch.device) -> Shown | Rows | None:
+        """Move the result of `read` to a device, without waiting for it to arrive."""
         if read is None:
             return None
         if self._last is not None and self._last[0] is rows:  # perhaps read ahead before the last was moved
             return self._last[1]
+        brought: Shown | Rows
         if isinstance(read, Rows):
-            shown = self._gathered(read.numbers.to(device, non_blocking=True), place)
-        elif place is None:
+            brought = Rows(read.numbers.to(device, non_blocking=True))
+        else:
             inputs = self.arrange(read.inputs.to(device, non_blocking=True))
-            shown = Shown(inputs, read.labels.to(device, non_blocking=True))
-        else:
-            for to, tensor in zip(place, read, strict=True):
-                to.copy_(tensor, non_blocking=True)
-            shown = place
+            brought = Shown(inputs, read.labels.to(device, non_blocking=True))
         if type(self.inputs) is TensorInputs and isinstance(rows, Tensor):  # a subclass may be random
-            self._last = rows, shown  # the whole set: the same rows again in the next step
-        return shown
+            self._last = rows, brought  # the whole set: the same rows again in the next step
+        return brought
 
-    def _gathered(self, numbers: Tensor, place: "Shown | None") -> Shown:
-        """Gather rows on the device."""
+    def show(self, brought: Shown | Rows | None) -> Shown | None:
+        """Return what a step sees; of rows on the device, it gathers the inputs there."""
+        if not isinstance(brought, Rows):
+            return brought
         assert isinstance(self.inputs, TensorInputs)
-        whole, labels = self.inputs.tensor, self.labels_on(numbers.device)
-        if place is None:
-            return Shown(self.arrange(whole.index_select(0, numbers)), labels.index_select(0, numbers))
-        if whole.stride() == place.inputs.stride():
-            torch.index_select(_as_stored(whole), 0, numbers, out=_as_stored(place.inputs))
+        whole, numbers = self.inputs.tensor, brought.numbers
+        if whole.dim() == 4 and whole.is_contiguous(memory_format=torch.channels_last):  # copied as memory holds them
+            inputs = whole.permute(0, 2, 3, 1).index_select(0, numbers).permute(0, 3, 1, 2)
         else:
-            place.inputs.copy_(whole.index_select(0, numbers))
-        torch.index_select(labels, 0, numbers, out=place.labels)
-        return place
+            inputs = whole.index_select(0, numbers)
+        return Shown(self.arrange(inputs), self.labels_on(numbers.device).index_select(0, numbers))
 
     def arrange(self, inputs: Tensor) -> Tensor:
         """Put the channels of a pixel side by side, as a GPU's convolutions prefer."""
@@ -208,12 +217,6 @@ class Domain:
             "labels": hashlib.sha256(self.labels.numpy().tobytes()).hexdigest()[:16],
             "inputs": own() if callable(own) else None,
         }
-
-
-def _as_stored(inputs: Tensor) -> Tensor:
-    """View rows in the order in which memory holds their numbers, where `index_select` copies them fastest."""
-    channels_last = inputs.dim() == 4 and inputs.is_contiguous(memory_format=torch.channels_last)
-    return inputs.permute(0, 2, 3, 1) if channels_last else inputs
 
 
 def fingerprint_batches(batches: Batches, steps: int) -> str:

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from ..losses.starting_point import StartingPoint
 from ..methods.settings import FitSettings
-from .capture import StepBatch, StepNumbers, step_graphs
+from .capture import StepNumbers, step_graphs
 from .checkpoint import Checkpoint, Tensors
 from .errors import CheckpointError, Diverged
-from .inputs import Batches, Domain, ReadAhead, Rows, Shown
+from .inputs import Batches, Domain, ReadAhead, Rows, Shown, StepBatch
 from .objective import Losses, Objective
 from .optimizer import build_optimizer, drop_gradients_of_tail, flatten_optimizer, restore_optimizer, set_learning_rate
 from .pool import REFRESH, PoolLearner
@@ -102,15 +102,10 @@ class Trainer:
         rate = set_learning_rate(self.optimizer, step, self.settings)
         if self.pool is not None:
             self.pool.turn_to(step)
-        read = self._ahead.batch(step)
-        alone = self.settings.stage(step).head_alone
-        own = _Kind(alone, refresh=self.pool is not None and step % REFRESH == 0)
-        if self._graphs is None:
-            numbers = self._update(own, self._batch(read, None))
-        else:
-            kind = own, self.pool is None or self.pool.collapse, *(_shape(one) for _, one in read)
-            batch = self._batch(read, self._graphs.place(kind))
-            numbers = self._graphs.run(kind, batch, partial(self._update, own))
+        batch = self._brought(self._ahead.batch(step))
+        kind = _Kind(self.settings.stage(step).head_alone, refresh=self.pool is not None and step % REFRESH == 0)
+        update = partial(self._update, kind)
+        numbers = update(batch) if self._graphs is None else self._graphs.run(kind, batch, update)
         started_over = self.pool is not None and self.pool.start_over_if_collapsed(step, self.model, self.optimizer)
         if started_over and self._graphs is not None:
             self._graphs.forget()
@@ -118,10 +113,14 @@ class Trainer:
 
     def _update(self, kind: _Kind, batch: StepBatch) -> StepNumbers:
         """Move the weights by one step. What differs from step to step is in tensors, so that a graph can run it."""
-        arguments: list[Any] = [*(batch.source or (None, None)), *(batch.target or (None, None))]
+        source, target, weak, strong = (
+            None if domain is None else domain.show(brought)
+            for domain, brought in zip(self.domains, batch[:4], strict=True)
+        )
+        arguments: list[Any] = [*(source or (None, None)), *(target or (None, None))]
         seen: Losses = {}
-        if self.pool is not None and batch.weak is not None and batch.strong is not None:
-            pool, seen = self.pool.look(batch.weak, batch.strong, batch.source_rows, refresh=kind.refresh)
+        if self.pool is not None and weak is not None and strong is not None:
+            pool, seen = self.pool.look(weak, strong, batch.source_rows, refresh=kind.refresh)
             arguments.append(pool)
         losses = self._losses(arguments)
         if self.read_every == 1:
@@ -172,12 +171,12 @@ class Trainer:
             for (domain, rows), numbers in zip(shown, drawn, strict=True)
         ]
 
-    def _batch(self, read: Read, place: StepBatch | None) -> StepBatch:
-        """Move what was read to the device, and there to a given place."""
-        device, places = self.fabric.device, (None,) * 4 if place is None else place[:4]
+    def _brought(self, read: Read) -> StepBatch:
+        """Move what was read to the device."""
+        device = self.fabric.device
         source, target, weak, strong = (
-            None if domain is None else domain.bring(rows, of_domain, device, to)
-            for domain, (rows, of_domain), to in zip(self.domains, read, places, strict=True)
+            None if domain is None else domain.bring(rows, of_domain, device)
+            for domain, (rows, of_domain) in zip(self.domains, read, strict=True)
         )
         source_rows = None
         if self.pool is not None and source is not None:
@@ -284,11 +283,6 @@ def restore_model(model: nn.Module, checkpoint: Checkpoint) -> None:
 
 def _misfit(checkpoint: Checkpoint, error: Exception) -> CheckpointError:
     return CheckpointError(f"{checkpoint.folder} does not fit this run: {' '.join(str(error).split())}")
-
-
-def _shape(read: Shown | Rows | None) -> tuple[Any, ...]:
-    """Describe the tensors of a batch: a graph takes only the same ones."""
-    return () if read is None else tuple((tensor.shape, tensor.dtype) for tensor in read)
 
 
 @contextmanager

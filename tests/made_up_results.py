@@ -116,7 +116,7 @@ def add_pool(run: Path, folder: Path, protocol: str = "inductive") -> Path:
     report |= {"protocol": protocol, "pool": {"kept": True, "sentence": told, "prior": prior, "collapse": None}}
     (run / "report.json").write_text(json.dumps(report))
     columns = ("mask_rate", "pool_confidence", "pseudo_labels", "information", "pool_largest", "pool_changed")
-    log = [{**row, **dict.fromkeys(columns, 0.5), "pool_rows": 4.0} for row in read_csv_log(run / "log.csv")]
+    log = [row | dict.fromkeys(columns, 0.5) for row in read_csv_log(run / "log.csv")]
     (run / "log.csv").write_text(to_csv([list(log[0]), *(list(row.values()) for row in log)]))
     return run
 

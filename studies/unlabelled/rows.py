@@ -100,25 +100,14 @@ def study(data: str) -> list[Row]:
         *(pseudo(data, f"pseudo-labels + {name}", name) for name in ("means", "m", "so")),
     ]
     others = [published(data, name) for name in ("entropy", "im", "mme", "mcc", "fixmatch", "adamatch")]
-    aligned = [
-        Row(
-            data,
-            f"{name} over the pool",
-            name,
-            {**supervised(data, name, name).settings, "pool_loss": "none"},
-            TRANSDUCTIVE,
-        )
-        for name in ("means", "m", "so")
-    ]
     scatters = [
         pseudo(data, "pseudo-labels + so+to+fo+zeta", "so+to+fo+zeta"),
-        pseudo(data, "pseudo-labels + so, no bank", "so", bank=False),
         pseudo(data, "pseudo-labels + so, unbiased", "so", estimator="unbiased"),
         pseudo(data, "pseudo-labels, no neighbours", neighbours=0),
     ]
     styled = [replace(row, name=f"{row.name}, two passes", settings={**row.settings, **STYLED}) for row in ours[:3]]
     found = [replace(row, splits=ten) for row in alone[:5]] + alone[5:]
-    found += [replace(row, phase=2) for row in ours] + [replace(row, phase=3) for row in others + aligned]
+    found += [replace(row, phase=2) for row in ours] + [replace(row, phase=3) for row in others]
     found += [replace(row, phase=4, pool=INDUCTIVE) for row in ours]
     found += [replace(row, phase=5, splits=second) for row in ours] + [replace(row, phase=6) for row in scatters]
     found += [replace(row, phase=7, splits=second, pool=INDUCTIVE) for row in ours]
@@ -204,7 +193,6 @@ def _development_rows(data: str) -> Sequence[Row]:
         pseudo(data, "pseudo-labels", **voted),
         *(pseudo(data, f"pseudo-labels, {name}", **{**voted, **change}) for name, change in changes.items()),
         *(pseudo(data, f"pseudo-labels + {name}", name, **voted) for name in ("m", "means", "so")),
-        *(pseudo(data, f"pseudo-labels + {name}, no bank", name, bank=False, **voted) for name in ("m", "means", "so")),
         pseudo(data, "pseudo-labels + m, uniform", "m", **{**voted, "prior": "uniform"}),
         *(
             pseudo(data, f"adamatch + {name}, {count} neighbours, threshold {least}", name, **own)

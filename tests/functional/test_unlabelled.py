@@ -11,7 +11,6 @@ from torch import Tensor
 from sohot.functional.unlabelled import (
     align_shares,
     class_confusion,
-    effective_rows,
     estimated_prior,
     information_loss,
     mean_entropy,
@@ -170,11 +169,3 @@ def test_predictions_with_the_shares_expected_stay() -> None:
     shares = draw(2, 5, 3).softmax(-1)
     own = shares.mean(-2)
     torch.testing.assert_close(align_shares(shares, own, own), shares)
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 999))
-def test_effective_rows_are_at_most_the_rows(seed: int) -> None:
-    weights, labels = draw(8, seed=seed).abs(), torch.arange(8) % 3
-    assert (effective_rows(weights, labels, 4) <= torch.bincount(labels, minlength=4) + 1e-9).all()
-    torch.testing.assert_close(effective_rows(3 * weights, labels, 4), effective_rows(weights, labels, 4))

@@ -227,7 +227,7 @@ def test_unlabelled_images_count_where_labels_cannot_tell(config, monkeypatch):
     assert report["selection"]["reason"].endswith(report["pool"]["sentence"])
     assert sum(report["pool"]["prior"].values()) == pytest.approx(1)
     log = (config().out / "log.csv").read_text().splitlines()[0].split(",")
-    assert {"mask_rate", "pool_confidence", "pool_largest", "pool_changed", "pool_rows", "pseudo_labels"} <= set(log)
+    assert {"mask_rate", "pool_confidence", "pool_largest", "pool_changed", "pseudo_labels"} <= set(log)
 
 
 def test_unlabelled_images_that_hurt_are_left_out(config, monkeypatch):

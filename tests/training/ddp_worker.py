@@ -73,7 +73,6 @@ CASES = {
         {"method": "so+zeta", "pool_rows": 7, "precision": "64-true", "neighbours": 2},
         Sometimes(),
     ),
-    "pool without a bank": (small, {"method": "m", "pool_rows": 7, "bank": False}, RandomRows(23, 8)),
     "pool of mme": (
         lambda: two_streams(cosine=0.05),
         {"method": "mme", "pool_rows": 7, "precision": "64-true"},

@@ -89,7 +89,7 @@ def test_recorded_steps_are_the_same_steps(train, standin, same_weights, request
     "options",
     [
         {"method": "s+t", "ramp_up": 0.5, "neighbours": 2},
-        {"method": "so+zeta", "bank": True},
+        {"method": "so+zeta"},
         {"method": "s+t", "pool_loss": "im"},
     ],
 )

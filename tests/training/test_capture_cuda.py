@@ -74,8 +74,7 @@ def test_captured_steps_are_the_same_steps(train, standin, replays, options, pla
     "options",
     [
         {"method": "s+t", "ramp_up": 0.5, "neighbours": 2},
-        {"method": "so+zeta", "bank": True},  # more rows than the kernels take
-        {"method": "m", "bank": False},
+        {"method": "so+zeta"},
         {"method": "s+t", "pool_loss": "im"},
         {"method": "s+t", "pool_loss": "mcc"},
     ],

@@ -1,15 +1,12 @@
-"""Training with unlabelled rows: what the teacher, the banks and the weights of pool rows must and must not do."""
+"""Training with unlabelled rows: what the teacher and its answers must and must not do."""
 
 import pytest
 import torch
 from torch import nn
 
 from sohot.training import TensorInputs
-from sohot.training.aligned_rows import aligned_rows
-from sohot.training.bank import MOST_ROWS, Bank
 from sohot.training.collapse import Collapse, PoolHealth
-from sohot.training.pool_rows import BankRows, PoolBatch, PoolBatches, PoolInputs
-from sohot.training.pool_terms import PoolAnswers
+from sohot.training.pool_rows import PoolBatches, PoolInputs
 from sohot.training.teacher import Teacher
 
 from .test_resume import Stop, stop_at
@@ -67,9 +64,16 @@ def close(one, other, tolerance=1e-6):
 
 def test_a_pool_that_weighs_nothing_changes_nothing(train, pool):
     without = train(Plain(), method="s+t")
-    for options in ({"pool_loss": "im", "pool_weight": 0.0}, {"pool_loss": "none"}):
-        with_pool = train(Plain(), method="s+t", pool=pool, teacher=0.0, pool_rows=12, **options)
-        assert close(without.model, with_pool.model)
+    nothing = {"pool_loss": "im", "pool_weight": 0.0}
+    with_pool = train(Plain(), method="s+t", pool=pool, teacher=0.0, pool_rows=12, **nothing)
+    assert close(without.model, with_pool.model)
+
+
+@pytest.mark.parametrize("method", ["so+zeta", "m", "ccsa"])
+def test_only_labelled_rows_are_aligned(train, pool, method):
+    without = train(Plain(), method=method)
+    with_pool = train(Plain(), method=method, pool=pool, pool_loss="im", pool_weight=0.0, teacher=0.0, pool_rows=12)
+    assert close(without.model, with_pool.model)
 
 
 def test_the_kept_model_is_the_running_average(train, pool):
@@ -90,7 +94,7 @@ def test_the_kept_model_is_the_running_average(train, pool):
     "options",
     [
         {"method": "so+zeta"},
-        {"method": "m", "bank": False, "precision": "bf16-mixed"},
+        {"method": "m", "precision": "bf16-mixed"},
         {"method": "s+t", "pool_loss": "im", "prior": "uniform"},
         {"method": "ccsa", "neighbours": 3},
         {"method": "s"},
@@ -163,40 +167,6 @@ def test_neighbours_have_a_say_in_pseudo_labels(train, pool):
     twice = PoolInputs(*(TensorInputs(torch.cat([rows, rows])) for _ in range(2)))
     for name in ("pool_largest", "pool_confidence"):
         assert seen(twice, 1)[name] == pytest.approx(alone[name], abs=1e-6)
-
-
-def test_bank_rows_stand_for_all_rows():
-    """With the bank, the gradient of the rows shown is that of the whole set, times the rows each stands for."""
-    torch.manual_seed(0)
-    features = torch.randn(10, 4, dtype=torch.float64, requires_grad=True)
-    shown, weights = torch.tensor([1, 4, 5, 7]), torch.rand(10, dtype=torch.float64)
-    labels = torch.zeros(10, dtype=torch.int64)
-    others = weights.index_fill(0, shown, 0.0)
-    factor = 1 + others.sum() / weights[shown].sum()
-    bank = BankRows(features.detach(), labels, others, factor)
-    batch = features[shown]
-    answers = PoolAnswers(batch, batch, labels[shown], weights[shown], weights)
-    pool = PoolBatch(batch, labels[shown], weights[shown], weights[shown], weights, factor, bank, None, None)
-    source = torch.randn(3, 4, dtype=torch.float64)
-    rows = aligned_rows(Output(source, None, source, None), labels[:3], None, pool, answers)
-    mean = (rows.target_weights[:, None] * rows.target).sum(0) / rows.target_weights.sum()
-    whole = (weights[:, None] * features).sum(0) / weights.sum()
-    assert torch.allclose(mean, whole)
-    (through_bank,) = torch.autograd.grad(mean.square().sum(), features, retain_graph=True)
-    (through_all,) = torch.autograd.grad(whole.square().sum(), features)
-    assert torch.allclose(through_bank[shown], factor * through_all[shown])
-    assert through_bank[[0, 2, 3, 6, 8, 9]].abs().max() == 0
-
-
-def test_a_large_bank_takes_turns():
-    bank = Bank(MOST_ROWS + 100, 1, 2)
-    turns = []
-    for step in range(2):
-        bank.turn_to(step)
-        turns.append(bank.turn())
-    seen = torch.cat(turns)
-    assert len(turns[0]) == MOST_ROWS
-    assert len(seen.unique()) == len(bank)
 
 
 def test_pool_batches_show_every_row_equally_often():

@@ -43,10 +43,10 @@ def test_every_recipe_is_made_of_known_terms():
 
 @pytest.mark.parametrize("name", POOL_NAMES)
 def test_a_method_is_both_domains_with_its_recipe(train, pool, same_weights, name):
-    given = {"pool": pool, "pool_rows": 12, "steps": 4}
+    given = {"pool": pool, "pool_rows": 12, "steps": 4, "lr": 0.002}
     as_method = train(Directions(), method=name, **given)
     as_recipe = train(Directions(), method="s+t", pool_loss=name, **given)
-    plain = train(Directions(), method="s+t", pool_loss="none", **given)
+    plain = train(Directions(), method=name, pool_weight=0.0, **given)
     assert same_weights(as_method.model, as_recipe.model)
     if name != "fixmatch":  # whose threshold no row may reach at first
         assert not same_weights(as_method.model, plain.model)
@@ -89,8 +89,8 @@ def test_labels_come_from_the_weights_themselves_and_an_average_is_tested(train,
         assert kept.history[-1]["mask_rate"] == pytest.approx((confidence >= 0.95).float().mean().item())
 
 
-def step_of(name: str, model: nn.Module) -> TrainingStep:
-    settings = FitSettings(method="s+t", pool_loss=name, head_decay=0.0)
+def step_of(name: str, model: nn.Module, weight: float) -> TrainingStep:
+    settings = FitSettings(method="s+t", pool_loss=name, pool_weight=weight, head_decay=0.0)
     return TrainingStep(model, Objective(method("s+t"), 3, settings, with_pool=True), settings)
 
 
@@ -98,9 +98,9 @@ def gradients(name: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of a recipe's term alone: of the classifier, and of what lies below it."""
     model, x, y = Directions(), torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 3
     of_pool = torch.randn(20, 4, generator=torch.Generator().manual_seed(1))
-    ones, prior = torch.ones(20), torch.full((3,), 1 / 3)
-    batch = PoolBatch(of_pool, torch.zeros(20, dtype=torch.int64), ones, ones, prior, torch.ones(()), None, None, None)
-    losses = [step_of(one, model)(x, y, x, y, pool=batch)["loss"] for one in (name, "none")]
+    labels, prior = torch.zeros(20, dtype=torch.int64), torch.full((3,), 1 / 3)
+    batch = PoolBatch(of_pool, labels, torch.ones(20), prior, torch.ones(()), None)
+    losses = [step_of(name, model, weight)(x, y, x, y, pool=batch)["loss"] for weight in (1.0, 0.0)]
     parameters = [model.head.weight, model.tail[0].weight]
     head, tail = torch.autograd.grad(losses[0] - losses[1], parameters)
     entropy = mean_entropy(model(None, of_pool).target_logits)

@@ -163,14 +163,3 @@ def align_shares(probabilities: Tensor, shares: Tensor, prior: Tensor) -> Tensor
     """
     moved = probabilities * (prior / shares.clamp(min=1e-6)).unsqueeze(-2)
     return moved / moved.sum(-1, keepdim=True).clamp(min=torch.finfo(moved.dtype).tiny)
-
-
-def effective_rows(weights: Tensor, labels: Tensor, num_classes: int) -> Tensor:
-    """Return (Σw)²/Σw² of each class: how many rows of equal weight say as much; 0 for a class without weight.
-
-    >>> effective_rows(torch.tensor([1.0, 1.0, 0.5, 0.0]), torch.tensor([0, 0, 1, 1]), 3)
-    tensor([2., 1., 0.])
-    """
-    sums = weights.new_zeros(num_classes).index_add_(0, labels, weights)
-    squares = weights.new_zeros(num_classes).index_add_(0, labels, weights.square())
-    return torch.where(squares > 0, sums.square() / squares.clamp(min=torch.finfo(squares.dtype).tiny), 0.0)

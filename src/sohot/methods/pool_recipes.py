@@ -70,7 +70,6 @@ OWN_RECIPES = (
         label="pseudo-labels and information",
         terms={PSEUDO: 1.0, INFORMATION: 0.3},
     ),
-    PoolRecipe("none", "alignment only"),
 )
 """Recipes that are no method of their own."""
 
@@ -112,7 +111,7 @@ def values_of(name: str) -> str:
     """Name the values of a setting over all recipes, the usual one first, for the help.
 
     >>> values_of("threshold")
-    '0.8; none, im, entropy, mme, mcc, adamatch: 0.9; fixmatch: 0.95'
+    '0.8; im, entropy, mme, mcc, adamatch: 0.9; fixmatch: 0.95'
     """
     by_value: dict[str, list[str]] = {}
     for recipe in RECIPES.values():

@@ -153,9 +153,6 @@ class PoolOptions:
         SHARE,
         shown=values_of("ramp_up"),
     )
-    bank: bool = option(
-        True, POOL, "Align with stored features of all unlabelled images, not only with those of a batch.", SWITCH
-    )
     pool_rows: int = option(128, POOL, "Unlabelled images in a batch.", at_least(1))
 
     def used_recipe(self, usual: str) -> PoolRecipe:

@@ -7,20 +7,14 @@ from ..losses.domain_loss import DomainLoss, loss_class
 from ..methods.registry import Method
 from ..methods.settings import FitSettings
 
-FULL_ROWS, SCATTER_ROWS = 8.0, 6.0
-"""With a pool: rows from which on a class counts fully, and rows that its scatters need."""
 
-
-def make_alignment(
-    method: Method, num_classes: int, settings: FitSettings, *, with_pool: bool = False
-) -> ScatterAlignment | DomainLoss | None:
+def make_alignment(method: Method, num_classes: int, settings: FitSettings) -> ScatterAlignment | DomainLoss | None:
     """Build the loss on the features of both domains; None for a method that has none.
 
     Args:
         method: The method.
         num_classes: Number of classes.
         settings: σ1, σ2 and the rest.
-        with_pool: Whether unlabelled rows take part: then classes with few rows count less, and theirs are no scatters.
 
     Example:
         >>> from ..methods.registry import method
@@ -30,7 +24,7 @@ def make_alignment(
         True
     """
     if method.scope is not None:
-        return _scatters(method, method.scope, num_classes, settings, with_pool)
+        return _scatters(method, method.scope, num_classes, settings)
     kind = loss_class(method.loss)
     if kind is None:
         return None
@@ -40,9 +34,8 @@ def make_alignment(
     return kind(num_classes, settings.loss_weight, check_values=False, **options)
 
 
-def _scatters(method: Method, scope: str, num_classes: int, settings: FitSettings, with_pool: bool) -> ScatterAlignment:
+def _scatters(method: Method, scope: str, num_classes: int, settings: FitSettings) -> ScatterAlignment:
     """Align scatters, or with σ1 = 0 only the means."""
-    by_rows = with_pool and scope == "class"
     return ScatterAlignment(
         num_classes,
         method.orders or (2,),
@@ -55,6 +48,4 @@ def _scatters(method: Method, scope: str, num_classes: int, settings: FitSetting
         estimator=settings.estimator,
         feature_scale=settings.feature_scale,
         check_values=False,  # labels are checked once before training, and NaN shows in the loss
-        full_rows=FULL_ROWS if by_rows else 1.0,
-        scatter_rows=SCATTER_ROWS if by_rows else 1.0,
     )

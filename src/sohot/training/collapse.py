@@ -14,6 +14,11 @@ SHRUNK = 0.1
 """Least spread of the features, as a share of that at the start."""
 
 
+def spread(features: Tensor) -> Tensor:
+    """Return the root mean squared distance of a feature from the mean of all."""
+    return (features - features.mean(0)).square().sum(1).mean().sqrt()
+
+
 class Collapse(Enum):
     """What went wrong, in words."""
 

@@ -8,11 +8,10 @@ from ..losses.alignment import ScatterAlignment
 from ..losses.starting_point import StartingPoint
 from ..methods.registry import Method
 from ..methods.settings import FitSettings
-from .aligned_rows import aligned_rows, full_precision
 from .alignments import make_alignment
 from .pool_rows import PoolBatch
 from .pool_terms import TERMS, PoolAnswers
-from .streams import Output
+from .streams import Output, full_precision
 
 Losses = dict[str, Tensor]
 
@@ -57,7 +56,7 @@ class Objective(nn.Module):
         self.start = start
         self.method = method
         self.target_weight = settings.target_weight
-        self.alignment = make_alignment(method, num_classes, settings, with_pool=with_pool)
+        self.alignment = make_alignment(method, num_classes, settings)
         self.pool_terms = settings.pool_recipe().terms if with_pool else {}
 
     def forward(
@@ -96,13 +95,11 @@ class Objective(nn.Module):
             if pool is not None and answers is not None:
                 terms = {name: TERMS[name](answers) for name in self.pool_terms}
                 weighted = [weight * terms[name] for name, weight in self.pool_terms.items()]
-                parts |= {**terms, "pool": pool.ramp * torch.stack(weighted).sum() if weighted else pool.ramp * 0}
+                parts |= {**terms, "pool": pool.ramp * torch.stack(weighted).sum()}
                 total = total + parts["pool"]
-            rows = aligned_rows(output, source_labels, target_labels, pool, answers)
-            if self.alignment is not None and rows is not None:
-                aligned, details = self.alignment(**rows.given(), return_parts=True)
-                parts |= {"alignment": aligned, **details}
-                total = total + aligned
+            if aligned := self._align(output, source_labels, target_labels):
+                parts |= aligned
+                total = total + aligned["alignment"]
         return {"loss": total, **{name: part.detach() for name, part in parts.items()}}
 
     def learned_weights(self) -> dict[str, list[float]] | None:
@@ -117,6 +114,15 @@ class Objective(nn.Module):
             return None
         of_orders = zip(alignment.orders, alignment.zeta, strict=True)
         return {"means": alignment.zeta_bar.tolist(), **{f"order{order}": zeta.tolist() for order, zeta in of_orders}}
+
+    def _align(self, output: Output, source_labels: Tensor | None, target_labels: Tensor | None) -> Losses:
+        """Return the alignment and its parts; nothing if the batch shows only one domain."""
+        source, target = output.source_features, output.target_features
+        if self.alignment is None or source is None or target is None or source_labels is None or target_labels is None:
+            return {}
+        rows = full_precision(source), source_labels, full_precision(target), target_labels
+        loss, parts = self.alignment(*rows, return_parts=True)
+        return {"alignment": loss, **parts}
 
     def _cross_entropy(
         self, output: Output, source_labels: Tensor | None, target_labels: Tensor | None

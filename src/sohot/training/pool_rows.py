@@ -51,25 +51,12 @@ class PoolBatches:
         return self._batches.batch(step)[1]
 
 
-class BankRows(NamedTuple):
-    """Rows of a bank for the alignment; those of the batch have weight 0, since the batch shows them itself."""
-
-    features: Tensor
-    labels: Tensor
-    weights: Tensor
-    factor: Tensor
-    """How many rows one row of the batch stands for: its gradient counts for those that the bank holds constant."""
-
-
 class PoolBatch(NamedTuple):
-    """What a step learns from: pool rows with pseudo-labels, and the banks."""
+    """What a step learns from: pool rows with pseudo-labels."""
 
     inputs: Tensor  # this rank's rows
     labels: Tensor  # (n,) pseudo-labels of all rows of the batch
     kept: Tensor  # (n,) 1 where a pseudo-label is trusted, else 0
-    weights: Tensor  # (n,) of the rows in the alignment
     prior: Tensor  # (C,)
     ramp: Tensor  # scalar: factor of the losses on the pool
-    pool_bank: BankRows | None
-    source_bank: BankRows | None
     source_rows: Tensor | None  # numbers of the batch's source rows

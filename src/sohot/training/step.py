@@ -9,14 +9,13 @@ from torch import Tensor, nn
 from ..functional.unlabelled import reverse_gradient
 from ..methods.pool_recipes import MINIMAX
 from ..methods.settings import FitSettings
-from .aligned_rows import full_precision
 from .objective import Losses, Objective
 from .pool_rows import PoolBatch
 from .pool_terms import PoolAnswers
 from .ranks import Ranks
-from .streams import Output, as_streams, classifier_of, tail_of
+from .streams import Output, as_streams, classifier_of, full_precision, tail_of
 
-Remember = Callable[[Tensor | None, Tensor | None, Tensor | None], None]
+Remember = Callable[[Tensor | None, Tensor | None], None]
 
 
 class _Output(NamedTuple):
@@ -98,7 +97,7 @@ class TrainingStep(nn.Module):
             output, source_labels, target_labels, head_penalty=penalty, pool=pool, answers=answers
         )
         if pool is not None and self.remember_source is not None:
-            self.remember_source(pool.source_rows, output.source_features, output.source_logits)
+            self.remember_source(pool.source_rows, output.source_logits)
         return losses | _report(output, source_labels, target_labels)
 
     def _pool_answers(self, output: Output, before: int, pool: PoolBatch) -> PoolAnswers:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
+import torch
 from torch import Tensor, nn
 
 
@@ -54,6 +55,11 @@ def classifier_of(model: nn.Module) -> Callable[[Tensor], Tensor]:
             f"{type(model).__name__} has none"
         )
     return cast(Callable[[Tensor], Tensor], classify)
+
+
+def full_precision(x: Tensor) -> Tensor:
+    """Convert half precision to float32 and leave the rest."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def require_one_input(model: nn.Module, from_trunk: bool) -> None:

@@ -101,7 +101,7 @@ class Trainer:
             self._forward.train()
         rate = set_learning_rate(self.optimizer, step, self.settings)
         if self.pool is not None:
-            self.pool.turn_to(step)
+            self.pool.set_ramp(step)
         batch = self._brought(self._ahead.batch(step))
         kind = _Kind(self.settings.stage(step).head_alone, refresh=self.pool is not None and step % REFRESH == 0)
         update = partial(self._update, kind)

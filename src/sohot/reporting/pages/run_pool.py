@@ -62,12 +62,6 @@ _CURVES = (
         "loss",
         {"pseudo_labels": "pseudo-labels", "information": "information"},
     ),
-    _Curves(
-        "Unlabelled rows that count",
-        "The effective number of unlabelled rows in the statistics of a class, mean over the classes.",
-        "rows per class",
-        {"pool_rows": ""},
-    ),
 )
 
 

@@ -223,25 +223,3 @@ def test_a_single_nan_is_found_and_named_even_in_a_class_without_a_partner() -> 
 def test_the_look_at_values_can_be_switched_off() -> None:
     source = torch.full((4, 2), torch.nan)
     assert torch.isnan(ScatterAlignment(3, check_values=False)(source, LABELS, ROWS, LABELS))
-
-
-def test_weights_of_rows_reach_the_loss() -> None:
-    data = batch(0, [6, 5, 3], [4, 3, 3])
-    source, target = torch.rand(14), torch.rand(10)
-    options = {"full_rows": 4, "scatter_rows": 2}
-    align = ScatterAlignment(
-        3, (2, 3), sigma1=(1.0, 2.0), class_weights="closed-form", alpha1=1e9, alpha2=1e9, **options
-    )
-    found = align(*data, source_weights=source, target_weights=target)
-    options.update(source_weights=source, target_weights=target, weights=(1.0, 0.5, 1.0))
-    torch.testing.assert_close(found, scatter_alignment(*data, 3, (2, 3), **options).loss)
-
-
-def test_weights_of_rows_of_whole_domains() -> None:
-    source, _, target, _ = batch(0, [6, 5], [4, 3])
-    weights = torch.rand(7).round()
-    align = ScatterAlignment(2, scope="marginal", feature_scale="initial").double()
-    loss = align(source, None, target, None, target_weights=weights)
-    again = ScatterAlignment(2, scope="marginal", feature_scale="initial").double()
-    torch.testing.assert_close(loss, again(source, None, target[weights > 0], None))
-    torch.testing.assert_close(align.scale, again.scale)

@@ -18,7 +18,7 @@ OPTIONS = [
     {"class_weights": "closed-form"},
     {"feature_scale": "initial"},
     {"feature_scale": "unit", "scope": "marginal"},
-    {"estimator": "unbiased", "num_sources": 2, "full_rows": 4},
+    {"estimator": "unbiased", "num_sources": 2},
 ]
 
 
@@ -26,11 +26,7 @@ def call(module: torch.nn.Module, sources: int) -> tuple[torch.Tensor, torch.Ten
     source, source_labels, target, target_labels = batch(0, [5, 4, 0, 2], [3, 2, 3, 1], dtype=torch.float32)
     source.requires_grad_()
     domains = torch.arange(len(source)) % 2 if sources == 2 else None
-    # One source without weights of rows, two with them: a graph more would cost seconds.
-    weights = (
-        {"target_weights": torch.rand(len(target), generator=torch.Generator().manual_seed(0))} if sources == 2 else {}
-    )
-    loss = module(source, source_labels, target, target_labels, source_domains=domains, **weights)
+    loss = module(source, source_labels, target, target_labels, source_domains=domains)
     loss.backward()
     return loss.detach(), source.grad
 

@@ -93,24 +93,3 @@ def test_bad_calls_get_one_sentence() -> None:
         align(sources[0], labels[0] + 1, target, target_labels, source_domains=ids)
     with pytest.raises(ValueError, match=r"source\[1\] and source\[0\] must have the same number of features"):
         align([sources[0], torch.zeros(3, 5)], [labels[0], torch.zeros(3).long()], target, target_labels)
-
-
-def test_each_source_has_weights_of_its_own() -> None:
-    a, b = batch(0, [4, 3], [3, 3]), batch(1, [3, 5], [3, 3])
-    target, labels = a[2], a[3]
-    weights, of_target = [torch.rand(7), torch.rand(8)], torch.rand(6)
-    align = ScatterAlignment(2, num_sources=2)
-    lists = [a[0], b[0]], [a[1], b[1]], target, labels
-    found = align(*lists, source_weights=weights, target_weights=of_target)
-    alone = [
-        ScatterAlignment(2)(x, y, target, labels, source_weights=w, target_weights=of_target)
-        for x, y, w in zip(*lists[:2], weights, strict=True)
-    ]
-    torch.testing.assert_close(found, sum(alone) / 2)
-    torch.testing.assert_close(align(*lists, source_weights=[w * 0 + 1 for w in weights]), align(*lists))
-    with pytest.raises(TypeError, match="source_weights must be a list of tensors, like source, got one tensor"):
-        align(*lists, source_weights=torch.ones(15))
-    with pytest.raises(ValueError, match="source_weights must be a list of 2 tensors, like source, got 1"):
-        align(*lists, source_weights=weights[:1])
-    with pytest.raises(ValueError, match=r"source_weights\[1\] must hold one weight per row of source\[1\]"):
-        align(*lists, source_weights=[weights[0]] * 2)

@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 
 from ..functional.pairs import pair_weights, powers
-from ..functional.row_weights import ClassRows, RowWeights, class_rows, effective_rows, positive
-from ..functional.terms import RowsNeeded, shares_of_rows
+from ..functional.row_weights import ClassRows
+from ..functional.terms import shares_of_rows
 from .layout import StackBucket, StackLayout
-from .slot_weights import slot_weights
 
 
 class Group(NamedTuple):
@@ -25,8 +24,8 @@ class Group(NamedTuple):
     bucket: StackBucket | None  # None: all slots of a fit
     averages: Tensor  # (B, 2, W) computes the mean of each domain; for the unbiased estimator the joint mean twice
     members: Tensor  # (B, W, 2) maps each row to the mean it is centred on
-    signs: Tensor  # (B, W), a = (1/N, …, −1/N*, …), or w/Σw in place of 1/N
-    energy_weights: Tensor  # (B, W) weight of an included row among all rows of its fit; without weights 1
+    signs: Tensor  # (B, W), a = (1/N, …, −1/N*, …)
+    taken: Tensor  # (B, W) 1 for an included row, else 0
     pairs: Tensor | None  # (B, W, W), A = a aᵀ or the weights of a U-statistic; None if covariances are used
 
 
@@ -37,7 +36,6 @@ def make_groups(
     unbiased: bool,
     size: int,
     like: Tensor,
-    weights: RowWeights,
 ) -> list[Group]:
     """Build the groups of a stack.
 
@@ -48,16 +46,15 @@ def make_groups(
         unbiased: U-statistics instead of the plug-in estimate.
         size: Number of features.
         like: A tensor of the type and device to use.
-        weights: Weights of the slots, 0 where there is no row.
     """
-    slots = torch.stack([torch.cat(weights, 1), torch.cat(weights.overall(), 1)], 2)
+    taken = layout.taken().double().unsqueeze(2)
     needs_pairs = unbiased or orders not in ((), (2,))
     if scope == "marginal":
         is_source = torch.arange(layout.slots) < layout.sizes[0]
-        return [_group(None, slots, is_source, unbiased, needs_pairs or layout.slots <= size, like)]
+        return [_group(None, taken.squeeze(2), is_source, unbiased, needs_pairs or layout.slots <= size, like)]
     groups = []
     for bucket in layout.buckets:
-        rows = rows_of(slots, bucket, layout.sizes[0])
+        rows = rows_of(taken, bucket, layout.sizes[0]).squeeze(2)
         is_source = torch.arange(rows.shape[1]) < bucket.source_width
         # With fewer features than rows, covariances are smaller than a Gram matrix.
         groups.append(_group(bucket, rows, is_source, unbiased, needs_pairs or rows.shape[1] <= size, like))
@@ -79,36 +76,30 @@ def rows_of(features: Tensor, bucket: StackBucket | None, source_slots: int) -> 
 
 
 def _group(
-    bucket: StackBucket | None, slots: Tensor, is_source: Tensor, unbiased: bool, with_pairs: bool, like: Tensor
+    bucket: StackBucket | None, taken: Tensor, is_source: Tensor, unbiased: bool, with_pairs: bool, like: Tensor
 ) -> Group:
-    """Build a group from the weights of its slots (B, W, 2): for the distances and for the energy."""
-    weights, of_energy = slots.unbind(2)
-    in_both = (weights * is_source).any(1, keepdim=True) & (weights * ~is_source).any(1, keepdim=True)
-    weights, of_energy = weights * in_both, of_energy * in_both
-    taken = (weights > 0).double()
-    domains = [own / positive(own.amax(1, keepdim=True)) for own in (weights * is_source, weights * ~is_source)]
+    """Build a group from which of its slots hold a row: (B, W), 1 or 0."""
+    taken = taken * ((taken * is_source).any(1, keepdim=True) & (taken * ~is_source).any(1, keepdim=True))
     source, target = taken * is_source, taken * ~is_source
-    means = [own / positive(own.sum(1, keepdim=True)) for own in domains]
+    counts = source.sum(1, keepdim=True), target.sum(1, keepdim=True)
+    means = source / counts[0].clamp(min=1), target / counts[1].clamp(min=1)
     signs = means[0] - means[1]
     averages, members = torch.stack(means, 1), torch.stack([source, target], 2)
     pairs = None
     if with_pairs:
-        rows = [effective_rows(own.sum(1, keepdim=True), own.square().sum(1, keepdim=True)) for own in domains]
-        pairs = pair_weights(signs, source * rows[0] + target * rows[1] if unbiased else None)
-    if unbiased:  # all rows are centred on the joint mean of both domains, without weights: see `functional.gram`
+        pairs = pair_weights(signs, source * counts[0] + target * counts[1] if unbiased else None)
+    if unbiased:  # all rows are centred on the joint mean of both domains: see `functional.gram`
         pooled = taken / taken.sum(1, keepdim=True).clamp(min=1)
         averages, members = torch.stack([pooled, pooled], 1), torch.stack([taken, torch.zeros_like(taken)], 2)
-    averages, members, signs, of_energy = (x.to(like) for x in (averages, members, signs, of_energy))
-    return Group(bucket, averages, members, signs, of_energy, None if pairs is None else pairs.to(like))
+    averages, members, signs, taken = (x.to(like) for x in (averages, members, signs, taken))
+    return Group(bucket, averages, members, signs, taken, None if pairs is None else pairs.to(like))
 
 
-def _class_rows(layout: StackLayout, order: Tensor | None, weights: RowWeights) -> list[ClassRows]:
+def _class_rows(layout: StackLayout, order: Tensor | None) -> list[ClassRows]:
     """Count the rows of the classes in the given order, or of all rows as one class, in both domains: (F, classes)."""
-    parts = torch.split(layout.classes(), list(layout.sizes))
-    if order is None:
-        return [class_rows(torch.zeros_like(own), 1, w) for own, w in zip(parts, weights, strict=True)]
-    found = [class_rows(own, layout.num_classes, w) for own, w in zip(parts, weights, strict=True)]
-    return [ClassRows(*(column[:, order] for column in rows)) for rows in found]
+    sides = layout.source_counts, layout.target_counts
+    counts = [of_side.sum(1, keepdim=True) if order is None else of_side[:, order] for of_side in sides]
+    return [ClassRows(rows, rows) for rows in counts]
 
 
 class StackedDistances(NamedTuple):
@@ -128,9 +119,6 @@ class StackedAlignment:
         estimator: "plugin" or "unbiased".
         size: Number of features.
         like: A tensor of the type and device to use.
-        weights: Weights of the slots, (F, slots) or (slots,): see `slot_weights`; None for equal weights.
-        full_rows: See `sohot.ScatterAlignment`.
-        scatter_rows: See `sohot.ScatterAlignment`.
 
     Attributes:
         shares: 1 / (classes in both domains) for each term, or 0 where it has too few rows: (F, 1 + orders, classes).
@@ -145,25 +133,20 @@ class StackedAlignment:
         estimator: str,
         size: int,
         like: Tensor,
-        weights: Tensor | None = None,
-        full_rows: float = 1,
-        scatter_rows: float = 1,
     ) -> None:
         self.orders = tuple(orders)
         self.unbiased = estimator == "unbiased"
         self.fits = len(layout.source_slots)
         self.source_slots = layout.sizes[0]
-        slots = slot_weights(torch.ones(layout.slots) if weights is None else weights, layout)
-        self.groups = make_groups(layout, self.orders, scope, self.unbiased, size, like, slots)
+        self.groups = make_groups(layout, self.orders, scope, self.unbiased, size, like)
         order = None
         if scope == "class":
             order = torch.tensor([c for bucket in layout.buckets for c in bucket.classes])
         self.classes = None if order is None else order.to(like.device)
-        source, target = _class_rows(layout, order, slots)
-        needed = RowsNeeded(full_rows, scatter_rows).checked()
-        self.shares = shares_of_rows(source, target, self.orders, estimator, torch.float64, needed).to(like)
-        of_groups = [group.energy_weights.view(self.fits, -1).sum(1) for group in self.groups]
-        self.rows = positive(torch.stack(of_groups).sum(0))
+        source, target = _class_rows(layout, order)
+        self.shares = shares_of_rows(source, target, self.orders, estimator, torch.float64).to(like)
+        of_groups = [group.taken.view(self.fits, -1).sum(1) for group in self.groups]
+        self.rows = torch.stack(of_groups).sum(0).clamp(min=1)
 
     def __call__(self, features: Tensor, scale: Tensor) -> StackedDistances:
         """Compute the distances of features (F, slots, k), divided by `scale` (F,)."""
@@ -177,7 +160,7 @@ class StackedAlignment:
             found = self._distances(group, centred, difference.square().sum(1))
             distances.append(found.view(1 + len(self.orders), self.fits, -1))
             with torch.no_grad():
-                energies.append((centred.square().sum(2) * group.energy_weights).view(self.fits, -1).sum(1))
+                energies.append((centred.square().sum(2) * group.taken).view(self.fits, -1).sum(1))
         energy = torch.stack(energies).sum(0) * scale.square() / self.rows
         return StackedDistances(torch.cat(distances, 2).transpose(0, 1), energy)
 

@@ -6,12 +6,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..functional.row_weights import positive
-from ..losses.domain_labels import DomainLabels, LabelWeights
+from ..losses.domain_labels import DomainLabels
 from ..losses.domain_loss import DomainLoss, loss_class
 from ..methods.settings import HeadSettings
 from .layout import StackLayout
-from .slot_weights import slot_weights
 
 
 class _ClassSlots(NamedTuple):
@@ -21,9 +19,8 @@ class _ClassSlots(NamedTuple):
     first: int  # within the domain's part
     classes: int
     width: int
-    weights: Tensor  # (F, G, W, 1) of the rows, relative to the largest of a class: at most 1, 0 where there is no row
-    roots: Tensor  # (F, G, W, 1) of the weights
-    totals: Tensor  # (F, G, 1, 1) sum of the weights of each class; 1 without rows
+    taken: Tensor  # (F, G, W, 1) 1 where there is a row, else 0
+    divisors: Tensor  # (F, G, 1, 1) number of rows of each class; 1 without rows
 
     def of(self, features: Tensor) -> Tensor:
         """Select the block from all slots of its domain: (F, G, W, k)."""
@@ -37,39 +34,31 @@ class StackedLabels(DomainLabels):
     Args:
         layout: The layout of the rows.
         like: A tensor of the type and device to use.
-        weights: Weights of the slots, (F, slots) or (slots,): see `slot_weights`; None for equal weights.
 
     Attributes:
         counts: Number of rows of each group (one class in one domain): (F, groups).
-        totals: The sum of their weights, relative to the largest of the group: (F, groups).
-        shares: The sum of their weights, relative to the largest of the fit: (F, groups).
     """
 
-    def __init__(self, layout: StackLayout, like: Tensor, weights: Tensor | None = None) -> None:
+    def __init__(self, layout: StackLayout, like: Tensor) -> None:
         first, classes = layout.sizes[0], layout.classes().to(like.device)
-        slots = slot_weights(torch.ones(layout.slots) if weights is None else weights, layout)
-        there = (slots.source > 0).to(like.device), (slots.target > 0).to(like.device)
-        given = None if weights is None else LabelWeights.of(slots).to(like)
-        super().__init__(classes[:first], classes[first:], layout.num_classes, there, given)
-        target = (slots.target > 0).double()
-        self.target_shares: Tensor = (target / positive(target.sum(1, keepdim=True))).unsqueeze(2).to(like)
+        slots = torch.split(layout.taken().double(), list(layout.sizes), 1)
+        there = (slots[0] > 0).to(like.device), (slots[1] > 0).to(like.device)
+        super().__init__(classes[:first], classes[first:], layout.num_classes, there)
+        target = slots[1]
+        self.target_shares: Tensor = (target / target.sum(1, keepdim=True).clamp(min=1)).unsqueeze(2).to(like)
         self.blocks: list[_ClassSlots] = []
-        overall, counts, totals, shares = slots.overall(), [], [], []
+        counts = []
         for bucket in layout.buckets:
             firsts, widths = (bucket.source_first, bucket.target_first), (bucket.source_width, bucket.target_width)
             for of_target, first, width in zip((False, True), firsts, widths, strict=True):
                 if not width:
                     continue
-                block = _ClassSlots(of_target, first, len(bucket.classes), width, target, target, target)
-                own = block.of(slots[of_target].unsqueeze(2))
-                counts.append((own > 0).sum(2).flatten(1))
-                shares.append(block.of(overall[of_target].unsqueeze(2)).sum(2).flatten(1))
-                own = own / positive(own.amax(2, keepdim=True))
-                total = own.sum(2, keepdim=True)
-                totals.append(total.flatten(1))
-                weighting = own.to(like), own.sqrt().to(like), positive(total).to(like)
-                self.blocks.append(_ClassSlots(*block[:4], *weighting))
-        self.counts, self.totals, self.shares = (torch.cat(parts, 1).to(like) for parts in (counts, totals, shares))
+                block = _ClassSlots(of_target, first, len(bucket.classes), width, target, target)
+                taken = block.of(slots[of_target].unsqueeze(2))
+                count = taken.sum(2, keepdim=True)
+                counts.append(count.flatten(1))
+                self.blocks.append(_ClassSlots(*block[:4], taken.to(like), count.clamp(min=1).to(like)))
+        self.counts = torch.cat(counts, 1).to(like)
 
     def target_mean(self, target: Tensor) -> Tensor:
         """Average the target rows of each fit: (F, 1, k)."""
@@ -77,22 +66,21 @@ class StackedLabels(DomainLabels):
 
     def class_variances(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Average the squared distance of each group's rows from their mean; also return the number of rows."""
-        return self._squares(source, target) / positive(self.totals), self.counts
+        return self._squares(source, target) / self.counts.clamp(min=1), self.counts
 
     def spread(self, source: Tensor, target: Tensor) -> Tensor:
         """Return the root mean squared distance of a row from its mean, over groups of two rows or more: (F,)."""
         left_out = self.counts <= 1
-        shares = self.shares.masked_fill(left_out, 0)
-        squares = self._squares(source, target) * (shares / positive(self.totals))
-        return (squares.masked_fill(left_out, 0).sum(1) / positive(shares.sum(1))).sqrt()
+        squares = self._squares(source, target).masked_fill(left_out, 0)
+        return (squares.sum(1) / self.counts.masked_fill(left_out, 0).sum(1).clamp(min=1)).sqrt()
 
     def _squares(self, source: Tensor, target: Tensor) -> Tensor:
-        """Sum the weighted squared distances of each group's rows from their mean: (F, groups)."""
+        """Sum the squared distances of each group's rows from their mean: (F, groups)."""
         squares = []
         for block in self.blocks:
             rows = block.of(target if block.of_target else source)
-            centred = rows - (rows * block.weights).sum(2, keepdim=True) / block.totals
-            squares.append((centred * block.roots).square().sum((2, 3)))
+            centred = rows - (rows * block.taken).sum(2, keepdim=True) / block.divisors
+            squares.append((centred * block.taken).square().sum((2, 3)))
         return torch.cat(squares, 1)
 
 
@@ -104,7 +92,6 @@ class StackedLoss:
         settings: Settings of each fit.
         layout: The layout of the rows.
         like: A tensor of the type and device to use.
-        weights: Weights of the slots, (F, slots) or (slots,): see `slot_weights`; None for equal weights.
     """
 
     def __init__(
@@ -113,9 +100,8 @@ class StackedLoss:
         settings: Sequence[HeadSettings],
         layout: StackLayout,
         like: Tensor,
-        weights: Tensor | None = None,
     ) -> None:
-        self.labels = StackedLabels(layout, like, weights)
+        self.labels = StackedLabels(layout, like)
         self.source_slots = layout.sizes[0]
         self.loss = kind(layout.num_classes)
         for name in kind.numbers:
@@ -135,12 +121,10 @@ class StackedLoss:
         return self.labels.spread(features[:, : self.source_slots], features[:, self.source_slots :])
 
 
-def make_loss(
-    settings: Sequence[HeadSettings], layout: StackLayout, like: Tensor, weights: Tensor | None = None
-) -> StackedLoss | None:
+def make_loss(settings: Sequence[HeadSettings], layout: StackLayout, like: Tensor) -> StackedLoss | None:
     """Build the loss that the method of the fits needs; None for a method without one. See `StackedLoss`."""
     kind = loss_class(settings[0].resolved_method().loss)
-    return None if kind is None else StackedLoss(kind, settings, layout, like, weights)
+    return None if kind is None else StackedLoss(kind, settings, layout, like)
 
 
 def column(values: Sequence[float | None], like: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from ..functional.class_weighting import ClassWeighting
 from ..functional.dispatch import align
 from ..functional.plain_checks import ESTIMATORS, check_choice, check_count, check_not_negative, check_orders
 from ..functional.settings import Settings
-from ..functional.terms import RowsNeeded, term_weights
+from ..functional.terms import term_weights
 from ..methods.choices import CLASS_WEIGHTS, FEATURE_SCALES, SCOPES
 from .class_weights import ClassWeights
 from .sources import domain_pair
@@ -44,10 +44,7 @@ class ScatterAlignment(nn.Module):
             a row from its class centre, in the first call) or "unit" (the same as a running average). Without scaling,
             σ1 depends on the size of the features to the power of twice the order.
         num_sources: Number of source domains; each is aligned with the target.
-        check_values: Check in each call for labels out of range, NaN or infinite features, and row weights below 0.
-        full_rows: Rows from which on a class counts fully: it weighs min(1, n_eff / full_rows), where n_eff is the
-            number of its rows, (Σw)² / Σw² if they have weights, in the domain with fewer. 1: all count fully.
-        scatter_rows: Scatters enter only for classes with n_eff of at least this in both domains; means always enter.
+        check_values: Check in each call for labels out of range, and NaN or infinite features.
 
     Example:
         >>> import torch
@@ -56,8 +53,6 @@ class ScatterAlignment(nn.Module):
         >>> source, target = torch.randn(60, 8, requires_grad=True), torch.randn(9, 8)
         >>> loss = align(source, torch.arange(60) % 3, target, torch.arange(9) % 3)
         >>> loss.backward()
-        >>> doubted = torch.tensor([1.0, 1.0, 1.0, 0.9, 0.8, 0.0, 0.7, 0.3, 0.6])  # 0 leaves a row out
-        >>> loss = align(source, torch.arange(60) % 3, target, torch.arange(9) % 3, target_weights=doubted)
     """
 
     momentum = 0.1
@@ -79,8 +74,6 @@ class ScatterAlignment(nn.Module):
         feature_scale: str = "none",
         num_sources: int = 1,
         check_values: bool = True,
-        full_rows: float = 1,
-        scatter_rows: float = 1,
     ) -> None:
         super().__init__()
         self.num_classes = check_count(num_classes, "num_classes")
@@ -94,7 +87,6 @@ class ScatterAlignment(nn.Module):
         self.estimator = check_choice(estimator, ESTIMATORS, "estimator")
         self.feature_scale = check_choice(feature_scale, FEATURE_SCALES, "feature_scale")
         self.check_values = check_values
-        self.needed = RowsNeeded(full_rows, scatter_rows).checked()
         if class_weights is not None:
             check_choice(class_weights, CLASS_WEIGHTS, "class_weights, if given,")
         self.class_weights = class_weights
@@ -129,8 +121,6 @@ class ScatterAlignment(nn.Module):
         target_labels: Tensor | None,
         *,
         source_domains: Tensor | None = None,
-        source_weights: Tensor | Sequence[Tensor] | None = None,
-        target_weights: Tensor | None = None,
         return_parts: bool = False,
     ) -> Tensor | tuple[Tensor, Parts]:
         """Compute the loss of one batch.
@@ -142,9 +132,6 @@ class ScatterAlignment(nn.Module):
             target: Target features (m, d).
             target_labels: Classes of the target rows (m,). May be None if `scope` is "marginal".
             source_domains: For several sources in one tensor: the domain 0 … num_sources − 1 of each source row.
-            source_weights: Weight of each source row (n,), at least 0, or a list of them like `source`: constants to
-                autograd. Means and scatters become weighted ones; a row of weight 0 is left out. Default: equal.
-            target_weights: The same for the target rows (m,).
             return_parts: Also return the parts of the loss, for logging.
 
         Returns:
@@ -157,7 +144,6 @@ class ScatterAlignment(nn.Module):
             target,
             target_labels,
             source_domains,
-            (source_weights, target_weights),
             num_classes=self.num_classes if self.scope == "class" else None,
             num_sources=self.num_sources,
             check_values=self.check_values,
@@ -172,8 +158,6 @@ class ScatterAlignment(nn.Module):
             weights=None if learned is None else learned.raw_zeta,
             zeta_bar=None if learned is None else learned.raw_zeta_bar,
             scale=None if self.feature_scale == "none" else self.scale,
-            source_weights=batch.source_weights,
-            target_weights=batch.target_weights,
         )
         if not return_parts:
             return result.loss
@@ -193,10 +177,9 @@ class ScatterAlignment(nn.Module):
             self.orders,
             term_weights(self.sigma2, self.sigma1),
             self.estimator == "unbiased",
-            self.needed,
-            self.check_values,
-            weighting,
-            momentum,
+            check_values=self.check_values,
+            weighting=weighting,
+            momentum=momentum,
         )
 
     def extra_repr(self) -> str:
@@ -204,7 +187,7 @@ class ScatterAlignment(nn.Module):
         return (
             f"num_classes={self.num_classes}, orders={self.orders}, sigma1={self.sigma1}, sigma2={self.sigma2}, "
             f"class_weights={self.class_weights!r}, scope={self.scope!r}, estimator={self.estimator!r}, "
-            f"feature_scale={self.feature_scale!r}, full_rows={self.needed.full}, scatter_rows={self.needed.scatter}"
+            f"feature_scale={self.feature_scale!r}"
         )
 
 

@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 
-from ..functional.row_weights import positive
 from .masks import Mask, Once
 
 
@@ -15,7 +14,6 @@ class Anchors:
         labels: Classes of all rows, (n + m,).
         place: Which of all rows the anchors are, (k,).
         taken: Which of all rows exist, (…, n + m); None for all.
-        weights: Weights of all rows, (…, n + m); None for equal ones.
 
     Example:
         >>> labels = torch.tensor([0, 1, 1])
@@ -25,15 +23,8 @@ class Anchors:
                 [False,  True, False]])
     """
 
-    def __init__(
-        self,
-        own: Tensor,
-        labels: Tensor,
-        place: Tensor,
-        taken: Tensor | None = None,
-        weights: Tensor | None = None,
-    ) -> None:
-        self.own, self.labels, self.place, self.taken, self.weights = own, labels, place, taken, weights
+    def __init__(self, own: Tensor, labels: Tensor, place: Tensor, taken: Tensor | None = None) -> None:
+        self.own, self.labels, self.place, self.taken = own, labels, place, taken
 
     @Once
     def partners(self) -> Mask:
@@ -41,18 +32,12 @@ class Anchors:
         alike = (self.own.unsqueeze(1) == self.labels) & ~self._itself
         if self.taken is not None:
             alike = alike & self.taken[..., self.place].unsqueeze(-1) & self.taken.unsqueeze(-2)
-        return Mask(alike, over=(-1,), weights=None if self.weights is None else self.weights.unsqueeze(-2))
+        return Mask(alike, over=(-1,))
 
     @Once
     def with_partners(self) -> Mask:
         """Anchors that have a partner: (…, k)."""
-        own = None if self.weights is None else self.weights[..., self.place]
-        return Mask(self.partners.count > 0, over=(-1,), weights=own)
-
-    @Once
-    def log_weights(self) -> Tensor | None:
-        """Logarithms of the weights of all rows, 0 for rows that do not exist: (…, 1, n + m)."""
-        return None if self.weights is None else positive(self.weights).log().unsqueeze(-2)
+        return Mask(self.partners.count > 0, over=(-1,))
 
     @Once
     def unseen(self) -> Tensor:

@@ -2,7 +2,6 @@
 
 from torch import Tensor
 
-from ..functional.row_weights import positive
 from ..methods.registry import default_loss_weight
 from .domain_labels import DomainLabels
 from .domain_loss import MarginLoss
@@ -30,9 +29,6 @@ class ContrastiveSemanticAlignment(MarginLoss):
         >>> x, y = torch.tensor([[0.0], [3.0]]), torch.tensor([0, 1])
         >>> loss(x, y, x + 0.5, y)  # the classes are far apart, so only the shift of 0.5 counts
         tensor(0.1250)
-        >>> shifted = x + torch.tensor([[0.5], [1.0]])
-        >>> loss(x, y, shifted, y, target_weights=torch.tensor([3.0, 1.0]))  # half of (3 · 0.5² + 1²) / 4
-        tensor(0.2188)
     """
 
     usual_weight = default_loss_weight("ccsa")
@@ -40,7 +36,7 @@ class ContrastiveSemanticAlignment(MarginLoss):
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Return the mean attraction plus the mean repulsion."""
         near, pairs, far, other_pairs = labels.over_pairs(self._sums, source, target)
-        return (near / positive(pairs) + far / positive(other_pairs)) / 2
+        return (near / pairs.clamp(min=1) + far / other_pairs.clamp(min=1)) / 2
 
     def _sums(self, squared: Tensor, labels: DomainLabels) -> tuple[Tensor, ...]:
         # The root has no slope at 0, where two rows coincide: such a pair gets a zero gradient instead of NaN.

@@ -28,8 +28,6 @@ class GraphEmbeddingAlignment(DomainLoss):
         >>> x, y = torch.tensor([[0.0], [2.0]]), torch.tensor([0, 1])
         >>> loss(x, y, x + 1, y)  # (1 + 1) / (9 + 1)
         tensor(0.2000)
-        >>> loss(x, y, x + 1, y, target_weights=torch.tensor([1.0, 0.0]))  # only the first target row counts: 1 / 1
-        tensor(1.)
     """
 
     usual_weight = default_loss_weight("dage")

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from ..functional.checks import check_alignment_input, check_rows
 from ..functional.plain_checks import check_choice, check_count, check_not_negative
 from ..functional.recomputed import look
-from ..functional.row_weights import row_weights
-from .domain_labels import DomainLabels, LabelWeights
+from .domain_labels import DomainLabels
 
 FEATURE_SCALES = ("none", "initial")
 
@@ -42,7 +41,7 @@ class DomainLoss(nn.Module, ABC):
         weight: Factor of the loss; None for `usual_weight`.
         feature_scale: "none", or "initial" to divide features by one constant: the root mean squared distance of a row
             from the mean of its class and domain, in the first call. Margins and weights then fit every network.
-        check_values: Check in each call for labels out of range, NaN or infinite features, and row weights below 0.
+        check_values: Check in each call for labels out of range, and NaN or infinite features.
     """
 
     usual_weight: ClassVar[float] = 1.0
@@ -83,8 +82,6 @@ class DomainLoss(nn.Module, ABC):
         target: Tensor,
         target_labels: Tensor,
         *,
-        source_weights: Tensor | None = None,
-        target_weights: Tensor | None = None,
         return_parts: bool = False,
     ) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of one batch.
@@ -94,24 +91,17 @@ class DomainLoss(nn.Module, ABC):
             source_labels: Their classes (n,).
             target: Target features (m, d).
             target_labels: Their classes (m,).
-            source_weights: Weight of each source row (n,), at least 0, a constant to autograd; 0 leaves the row out. A
-                mean over rows becomes a weighted one, a mean over pairs of rows weighs them by the product. Default:
-                equal.
-            target_weights: The same for the target rows (m,).
             return_parts: Also return an empty dict: unlike `ScatterAlignment`, these losses have no parts.
 
         Returns:
             The loss, a scalar.
         """
         check_alignment_input(source, source_labels, target, target_labels)
-        given = row_weights(source, target, source_weights, target_weights)
         if self.check_values:
-            check = partial(check_rows, num_classes=self.num_classes)
-            look(check, source, source_labels, target, target_labels, *(given or ()))
+            look(partial(check_rows, num_classes=self.num_classes), source, source_labels, target, target_labels)
         compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
         source, target = source.to(compute), target.to(compute)
-        weights = None if given is None else LabelWeights.of(given).to(source)
-        labels = DomainLabels(source_labels, target_labels, self.num_classes, weights=weights)
+        labels = DomainLabels(source_labels, target_labels, self.num_classes)
         with torch.autocast(source.device.type, enabled=False):
             loss = self.weight * self.compute(*self._scaled(source, target, labels), labels)
         return (loss, {}) if return_parts else loss

@@ -2,7 +2,6 @@
 
 from torch import Tensor
 
-from ..functional.row_weights import positive
 from ..methods.registry import default_loss_weight
 from .domain_labels import DomainLabels
 from .domain_loss import MarginLoss
@@ -13,7 +12,7 @@ class StochasticNeighborhoodAlignment(MarginLoss):
 
     For each target row the loss is max(0, largest D² within its class − smallest D² to another class + margin), over
     the source rows; then the mean over the target rows that have both. The paper's probabilities reduce to these two
-    distances. Weights of rows leave out rows of weight 0, and weigh the mean over the target rows.
+    distances.
 
     Xu, Zhou, Venkatesan, Swaminathan, Majumder: d-SNE: Domain adaptation using stochastic neighborhood embedding. CVPR
     2019.
@@ -31,9 +30,6 @@ class StochasticNeighborhoodAlignment(MarginLoss):
         >>> source, labels = torch.tensor([[0.0], [1.0], [5.0]]), torch.tensor([0, 0, 1])
         >>> loss(source, labels, torch.tensor([[3.0]]), torch.tensor([0]))  # 3² − 2² + 1
         tensor(6.)
-        >>> weights = torch.tensor([0.0, 1.0, 1.0])
-        >>> loss(source, labels, torch.tensor([[3.0]]), torch.tensor([0]), source_weights=weights)  # 2² − 2² + 1
-        tensor(1.)
     """
 
     usual_weight = default_loss_weight("dsne")
@@ -41,7 +37,7 @@ class StochasticNeighborhoodAlignment(MarginLoss):
     def compute(self, source: Tensor, target: Tensor, labels: DomainLabels) -> Tensor:
         """Return the mean hinge over the target rows."""
         gaps, rows = labels.over_pairs(self._sums, source, target)
-        return gaps / positive(rows)
+        return gaps / rows.clamp(min=1)
 
     def _sums(self, squared: Tensor, labels: DomainLabels) -> tuple[Tensor, Tensor]:
         between = labels.between

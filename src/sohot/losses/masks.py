@@ -1,11 +1,9 @@
-"""Entries of a tensor that count, with a weight each or all alike."""
+"""Entries of a tensor that count."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from torch import Tensor
-
-from ..functional.row_weights import positive
 
 T = TypeVar("T")
 
@@ -28,29 +26,25 @@ class Mask:
     Args:
         where: True for the entries that count.
         over: The dimensions to sum over.
-        weights: How much each counts, at least 0, in any shape that fits; None for all alike.
 
     Example:
         >>> import torch
         >>> where, values = torch.tensor([True, True, False]), torch.tensor([1.0, 2.0, 9.0])
         >>> Mask(where, over=(-1,)).mean(values)
         tensor(1.5000)
-        >>> Mask(where, over=(-1,), weights=torch.tensor([3.0, 1.0, 5.0])).mean(values)
-        tensor(1.2500)
     """
 
-    def __init__(self, where: Tensor, over: tuple[int, ...] = (-2, -1), weights: Tensor | None = None) -> None:
-        self.where, self.left_out, self.over, self.weights = where, ~where, over, weights
+    def __init__(self, where: Tensor, over: tuple[int, ...] = (-2, -1)) -> None:
+        self.where, self.left_out, self.over = where, ~where, over
 
     @Once
     def count(self) -> Tensor:
-        """Number of entries that count, or the sum of their weights."""
-        return (self.where if self.weights is None else self.where * self.weights).sum(self.over)
+        """Number of entries that count."""
+        return self.where.sum(self.over)
 
     def sum(self, values: Tensor) -> Tensor:
         """Sum the values that count."""
-        values = values.masked_fill(self.left_out, 0)
-        return (values if self.weights is None else values * self.weights).sum(self.over)
+        return values.masked_fill(self.left_out, 0).sum(self.over)
 
     def sum_and_count(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Sum the values that count, and count them in the same type."""
@@ -58,4 +52,4 @@ class Mask:
 
     def mean(self, values: Tensor) -> Tensor:
         """Average the values that count."""
-        return self.sum(values) / positive(self.count)
+        return self.sum(values) / self.count.clamp(min=1)

@@ -11,23 +11,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..functional.checks import check_alignment_input, check_label_range, check_labels, check_row_weights
+from ..functional.checks import check_alignment_input, check_label_range, check_labels
 from ..functional.recomputed import look
-from ..functional.row_weights import row_weights
-
-Weights = tuple[Tensor | None, Tensor | None]
-"""Weights of the source rows and of the target rows, as given."""
 
 
 class DomainPair(NamedTuple):
-    """Features of both domains, the group of each row, and weights of rows."""
+    """Features of both domains, and the group of each row."""
 
     source: Tensor
     source_groups: Tensor
     target: Tensor
     target_groups: Tensor
-    source_weights: Tensor | None
-    target_weights: Tensor | None
 
 
 def domain_pair(
@@ -36,14 +30,12 @@ def domain_pair(
     target: Tensor,
     target_labels: Tensor | None,
     source_domains: Tensor | None,
-    weights: tuple[Tensor | Sequence[Tensor] | None, Tensor | None],
     *,
     num_classes: int | None,
     num_sources: int,
     check_values: bool,
 ) -> DomainPair:
     """Convert the arguments of `ScatterAlignment.forward` to one form; without `num_classes`, labels are ignored."""
-    source_weights, target_weights = weights
     if not isinstance(source, (Tensor, list, tuple)):
         raise TypeError(f"source must be a torch.Tensor or a list of them, got {type(source).__name__}")
     if num_classes is None:
@@ -59,16 +51,11 @@ def domain_pair(
             raise ValueError("source_domains requires source to be one tensor, but source is a list")
         if isinstance(source_labels, Tensor):
             raise TypeError("source_labels must be a list of tensors, like source, got one tensor")
-        if isinstance(source_weights, Tensor):
-            raise TypeError("source_weights must be a list of tensors, like source, got one tensor")
-        joined = join(source, source_labels, source_weights, num_sources)
-        source, source_labels, source_domains, source_weights = joined
+        source, source_labels, source_domains = join(source, source_labels, num_sources)
     elif not isinstance(source_labels, Tensor):
         raise TypeError(f"source_labels must be a torch.Tensor, got {type(source_labels).__name__}")
-    elif source_weights is not None and not isinstance(source_weights, Tensor):
-        raise TypeError(f"source_weights must be a torch.Tensor, got {type(source_weights).__name__}")
     if num_sources == 1 and source_domains is None:  # groups are classes
-        return DomainPair(source, source_labels, target, target_labels, source_weights, target_weights)
+        return DomainPair(source, source_labels, target, target_labels)
     if source_domains is None:
         raise ValueError(f"num_sources={num_sources}: pass a list of source tensors, or source_domains")
     return several_sources(
@@ -77,7 +64,6 @@ def domain_pair(
         source_domains,
         target,
         target_labels,
-        (source_weights, target_weights),
         1 if num_classes is None else num_classes,
         num_sources,
         check_values,
@@ -95,14 +81,12 @@ def several_sources(
     source_domains: Tensor,
     target: Tensor,
     target_labels: Tensor,
-    weights: Weights,
     num_classes: int,
     num_sources: int,
     check_values: bool,
 ) -> DomainPair:
     """Several sources in one tensor, distinguished by `source_domains`."""
     check_alignment_input(source, source_labels, target, target_labels)
-    given = row_weights(source, target, *weights)
     check_labels(source_domains, source, ("source_domains", "source"))
     if check_values and not torch.compiler.is_compiling():  # a wrong value could look like another group
         look(partial(check_label_range, num_classes=num_classes, name="source_labels"), source_labels)
@@ -114,8 +98,6 @@ def several_sources(
         source_labels.long() * num_sources + source_domains.long(),
         target.repeat(num_sources, 1),
         (target_labels.long() * num_sources + every_source).flatten(),
-        None if given is None else given.source,
-        None if given is None else given.target.repeat(num_sources),
     )
 
 
@@ -125,24 +107,17 @@ class JoinedSources(NamedTuple):
     rows: Tensor
     labels: Tensor
     domains: Tensor  # which source each row is from
-    weights: Tensor | None
 
 
-def join(
-    sources: Sequence[Tensor], labels: Sequence[Tensor], weights: Sequence[Tensor] | None, num_sources: int
-) -> JoinedSources:
-    """Convert lists of sources, labels and weights of rows to one tensor each."""
+def join(sources: Sequence[Tensor], labels: Sequence[Tensor], num_sources: int) -> JoinedSources:
+    """Convert lists of sources and labels to one tensor each."""
     if len(sources) != num_sources:
         raise ValueError(
             f"source is a list of {len(sources)} tensors, but num_sources={num_sources} was given to ScatterAlignment"
         )
-    for lists, name in ((labels, "source_labels"), (weights, "source_weights")):
-        if lists is not None and len(lists) != len(sources):
-            raise ValueError(f"{name} must be a list of {len(sources)} tensors, like source, got {len(lists)}")
+    if len(labels) != len(sources):
+        raise ValueError(f"source_labels must be a list of {len(sources)} tensors, like source, got {len(labels)}")
     for number, (source, of_source) in enumerate(zip(sources, labels, strict=True)):
         check_alignment_input(source, of_source, sources[0], labels[0], f"source[{number}]", "source[0]")
-        if weights is not None:
-            check_row_weights(weights[number], source, (f"source_weights[{number}]", f"source[{number}]"))
     domains = [torch.full_like(of_source, number) for number, of_source in enumerate(labels)]
-    joined = None if weights is None else torch.cat(list(weights))
-    return JoinedSources(torch.cat(list(sources)), torch.cat(list(labels)), torch.cat(domains), joined)
+    return JoinedSources(torch.cat(list(sources)), torch.cat(list(labels)), torch.cat(domains))

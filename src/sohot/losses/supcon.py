@@ -5,7 +5,6 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from ..functional.plain_checks import check_positive
-from ..functional.row_weights import positive
 from ..methods.registry import default_loss_weight
 from .anchors import Anchors
 from .domain_labels import DomainLabels
@@ -16,9 +15,7 @@ class SupervisedContrastive(DomainLoss):
     """Make the rows of a class find each other among all rows, whatever their domain.
 
     On features of length 1, each row is an anchor; the loss is the mean over its class of −log of the softmax of
-    similarity / temperature over all other rows, then the mean over anchors whose class has another row. Weights of
-    rows, relative to the largest, enter both means and the sum of the softmax; a row of weight 2 is not quite two rows,
-    which would also find each other.
+    similarity / temperature over all other rows, then the mean over anchors whose class has another row.
 
     Khosla et al.: Supervised contrastive learning. NeurIPS 2020 (their L_out).
 
@@ -34,9 +31,6 @@ class SupervisedContrastive(DomainLoss):
         >>> x, y = torch.eye(2), torch.tensor([0, 1])
         >>> f"{loss(x, y, x, y):.4f}"  # each finds its partner: −log e¹⁰ / (e¹⁰ + 2)
         '0.0001'
-        >>> weights = torch.tensor([1.0, 0.0])  # leaves class 0: −log e⁻¹⁰ / (e⁻¹⁰ + 1)
-        >>> f"{loss(x, y, -x, y, target_weights=weights):.1f}"
-        '10.0'
     """
 
     usual_weight = default_loss_weight("supcon")
@@ -59,12 +53,8 @@ class SupervisedContrastive(DomainLoss):
         """Return the mean over the anchors that have a partner."""
         rows = normalize(torch.cat([source, target], -2), dim=-1)
         losses, anchors = labels.over_anchors(self._sums, rows)
-        return losses / positive(anchors)
+        return losses / anchors.clamp(min=1)
 
     def _sums(self, own: Tensor, rows: Tensor, anchors: Anchors) -> tuple[Tensor, Tensor]:
         similarity = (own @ rows.mT / self.temperature).masked_fill(anchors.unseen, -torch.inf)
-        if anchors.log_weights is None:
-            log_shares = similarity.log_softmax(-1)
-        else:  # each row enters the sum of the softmax by its weight
-            log_shares = (similarity + anchors.log_weights).log_softmax(-1) - anchors.log_weights
-        return anchors.with_partners.sum_and_count(-anchors.partners.mean(log_shares))
+        return anchors.with_partners.sum_and_count(-anchors.partners.mean(similarity.log_softmax(-1)))

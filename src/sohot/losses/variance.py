@@ -27,9 +27,6 @@ class VariancePenalty(DomainLoss):
         >>> source, target = torch.tensor([[0.0], [2.0]]), torch.tensor([[9.0]])
         >>> loss(source, torch.tensor([0, 0]), target, torch.tensor([0]))  # one target row has no spread
         tensor(1.)
-        >>> weights = torch.tensor([3.0, 1.0])  # mean 0.5
-        >>> loss(source, torch.tensor([0, 0]), target, torch.tensor([0]), source_weights=weights)
-        tensor(0.7500)
     """
 
     usual_weight = default_loss_weight("variance")

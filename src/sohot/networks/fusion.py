@@ -5,7 +5,8 @@ activation is computed while the result is still in the cache. The results diffe
 """
 
 from copy import deepcopy
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
@@ -14,8 +15,12 @@ from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 _TOLERANCE = 1e-3
 """Largest difference to the original, relative to its largest output: far above rounding, far below a mistake."""
-
-_CONVOLUTION = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
+_ACTIVATIONS: dict[type[Any], tuple[str, tuple[float, ...]]] = {
+    nn.ReLU: ("relu", ()),
+    nn.ReLU6: ("hardtanh", (0.0, 6.0)),
+    nn.SiLU: ("swish", ()),
+}
+"""What oneDNN calls them, and their numbers."""
 
 
 def fuse_layers(network: nn.Module, example: Tensor) -> nn.Module:
@@ -35,13 +40,17 @@ def fuse_layers(network: nn.Module, example: Tensor) -> nn.Module:
         True
     """
     network.eval()
-    if not _can_fuse(network, example):
+    numbers = [value for value in (*network.parameters(), *network.buffers(), example) if value.is_floating_point()]
+    plain = all(value.dtype == torch.float32 and value.device.type == "cpu" for value in numbers)
+    convolves = any(isinstance(module, nn.Conv2d) for module in network.modules())
+    if not (plain and convolves and torch.backends.mkldnn.is_available()):  # type: ignore[no-untyped-call]
         return network
     try:
-        fused = _fuse(deepcopy(network))
+        fused = deepcopy(network)
+        _fuse(fused)
         with torch.no_grad():
-            expected, found = network(example), fused(arranged(example))
-        off = (found - expected).abs().max() / expected.abs().max().clamp_min(1e-30)
+            expected, outputs = network(example), fused(arranged(example))
+        off = (outputs - expected).abs().max() / expected.abs().max().clamp_min(1e-30)
     except Exception:  # a network may do anything with its layers
         return network
     return fused if bool(off <= _TOLERANCE) else network
@@ -52,160 +61,65 @@ def arranged(rows: Tensor) -> Tensor:
     return rows.contiguous(memory_format=torch.channels_last) if rows.dim() == 4 else rows
 
 
-def _can_fuse(network: nn.Module, example: Tensor) -> bool:
-    numbers = [value for value in (*network.parameters(), *network.buffers()) if value.is_floating_point()]
-    plain = all(value.dtype == torch.float32 and value.device.type == "cpu" for value in (*numbers, example))
-    return plain and example.dim() in (4, 5) and _convolves(network) and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+class _Tracer(fx.Tracer):
+    """Sees convolutions and their padding as calls, also where a network has classes of its own for them."""
+
+    def is_leaf_module(self, module: nn.Module, name: str) -> bool:
+        return not isinstance(module, (nn.Conv2d, nn.ConstantPad2d)) and super().is_leaf_module(module, name)
 
 
-def _convolves(network: nn.Module) -> bool:
-    return any(isinstance(module, nn.Conv2d) for module in network.modules())
-
-
-class FusedConvolution(nn.Module):
-    """A convolution with the activation that follows it."""
-
-    def __init__(self, layer: "Layer", activation: "_Activation") -> None:
-        super().__init__()
-        self.geometry = [*layer.padding], [*layer.stride], [*layer.dilation], layer.groups
-        weight = layer.weight.detach().contiguous(memory_format=torch.channels_last)
-        self.weight = torch.ops.mkldnn._reorder_convolution_weight(weight, *self.geometry)
-        self.bias = None if layer.bias is None else layer.bias.detach()
-        self.activation = activation
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """Convolve and activate."""
-        outputs: Tensor = torch.ops.mkldnn._convolution_pointwise(
-            rows, self.weight, self.bias, *self.geometry, *self.activation, ""
-        )
-        return outputs
-
-
-class _Activation(NamedTuple):
-    """What oneDNN calls it, and its numbers."""
-
-    name: str = "none"
-    numbers: tuple[float, ...] = ()
-
-
-_ACTIVATIONS: dict[type, _Activation] = {
-    nn.ReLU: _Activation("relu"),
-    nn.ReLU6: _Activation("hardtanh", (0.0, 6.0)),
-    nn.SiLU: _Activation("swish"),
-}
-
-
-class Layer(NamedTuple):
-    """A convolution: `nn.Conv2d` or a call of `F.conv2d`."""
-
-    weight: Tensor
-    bias: Tensor | None
-    stride: tuple[int, int]
-    padding: tuple[int, int]
-    dilation: tuple[int, int]
-    groups: int
-
-    def padded(self, left: int, right: int, top: int, bottom: int) -> "Layer | None":
-        """Pad its input with zeros. Where one side gets more, the kernel grows by zeros on the other one."""
-        more_right, more_bottom = right - left, bottom - top
-        if more_right < 0 or more_bottom < 0 or (self.dilation != (1, 1) and more_right + more_bottom):
-            return None
-        weight = F.pad(self.weight, (more_right, 0, more_bottom, 0))
-        return self._replace(weight=weight, padding=(self.padding[0] + bottom, self.padding[1] + right))
-
-    def normalised(self, norm: nn.BatchNorm2d) -> "Layer":
-        """Fold batch normalisation with fixed statistics."""
-        fixed = norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias
-        weight, bias = fuse_conv_bn_weights(self.weight, self.bias, *fixed)  # type: ignore[arg-type]
-        return self._replace(weight=weight, bias=bias)
-
-
-def _fuse(module: nn.Module) -> nn.Module:
+def _fuse(module: nn.Module) -> None:
     """Let a module compute with fused layers; if its steps depend on the input, let its parts do so."""
-    if not _convolves(module):
-        return module
     try:
-        graph = fx.Tracer().trace(module)
+        graph = fx.GraphModule(module, _Tracer().trace(module))
     except Exception:  # its own Python runs on stand-ins for tensors, and may raise anything
         for part in module.children():
             _fuse(part)
-        return module
-    # The module itself stays, because what contains it may use more of it than its forward pass.
-    module.forward = Rewriting(fx.GraphModule(module, graph)).done().forward
-    return module
+        return
+    for node in list(graph.graph.nodes):
+        _replace(graph, node)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    module.forward = graph.forward  # the module stays, because what contains it may use more of it
 
 
-class Rewriting:
-    """Replaces convolutions in a graph, each with the layers before and after that only it uses."""
+def _replace(graph: fx.GraphModule, node: fx.Node) -> None:
+    """Put one call in the place of a convolution and the layers around it."""
+    arguments: Any = node.args
+    match arguments:
+        case (rows, weight, bias, [*stride], [*padding], [*dilation], int(groups)) if node.target is F.conv2d:
+            if any(x is not None and x.op != "get_attr" for x in (weight, bias)):
+                return
+            weight, bias = (None if x is None else attrgetter(x.target)(graph).detach() for x in (weight, bias))
+        case _:
+            return
+    if rows.target is F.pad and rows.kwargs in ({"mode": "constant", "value": fill} for fill in (0, None)):
+        left, right, top, bottom = rows.args[1]
+        if (left, top) == (right, bottom) or (left <= right and top <= bottom and dilation == [1, 1]):
+            # Where one side gets more zeros, the kernel grows by zeros on the other one.
+            weight = F.pad(weight, (right - left, 0, bottom - top, 0))
+            rows, padding = rows.args[0], [padding[0] + bottom, padding[1] + right]
+    last, (after, layer) = node, _after(graph, node)
+    if isinstance(layer, nn.BatchNorm2d) and layer.track_running_stats:
+        statistics: Any = layer.running_mean, layer.running_var, layer.eps, layer.weight, layer.bias
+        weight, bias = (x.detach() for x in fuse_conv_bn_weights(weight, bias, *statistics))
+        last, (after, layer) = after, _after(graph, after)
+    activation = _ACTIVATIONS.get(type(layer), ("none", ()))
+    last = after if type(layer) in _ACTIVATIONS else last
+    weight = weight.contiguous(memory_format=torch.channels_last)
+    weight = torch.ops.mkldnn._reorder_convolution_weight(weight, padding, stride, dilation, groups)
+    tensors = {f"{node}_{name}": x for name, x in (("weight", weight), ("bias", bias))}
+    with graph.graph.inserting_before(last.next):
+        for name, tensor in tensors.items():
+            graph.register_buffer(name, tensor)
+        constants = [None if x is None else graph.graph.get_attr(name) for name, x in tensors.items()]
+        geometry = padding, stride, dilation, groups, *activation, ""
+        call = torch.ops.mkldnn._convolution_pointwise.default
+        fused = graph.graph.call_function(call, (rows, *constants, *geometry))
+    last.replace_all_uses_with(fused)
 
-    def __init__(self, graph: fx.GraphModule) -> None:
-        self.graph, self.modules = graph, dict(graph.named_modules())
 
-    def done(self) -> nn.Module:
-        """Replace every convolution that can be, and return the module of the graph."""
-        for number, node in enumerate(list(self.graph.graph.nodes)):
-            if (layer := self._layer(node)) is not None:
-                self._replace(node, layer, f"fused_{number}")
-        self.graph.delete_all_unused_submodules()
-        self.graph.recompile()
-        return self.graph
-
-    def _replace(self, node: fx.Node, layer: Layer, name: str) -> None:
-        given, chain, activation = node.all_input_nodes[0], [node], _Activation()
-        padding = self._module(given)
-        if isinstance(padding, nn.ConstantPad2d) and padding.value == 0 and len(given.users) == 1:
-            padded = layer.padded(*padding.padding)
-            if padded is not None:
-                chain.insert(0, given)
-                layer, given = padded, given.all_input_nodes[0]
-        after, module = self._after(node)
-        if after is not None and isinstance(module, nn.BatchNorm2d) and module.track_running_stats:
-            layer = layer.normalised(module)
-            chain.append(after)
-            after, module = self._after(after)
-        if after is not None and type(module) in _ACTIVATIONS:
-            activation = _ACTIVATIONS[type(module)]
-            chain.append(after)
-        self._put(chain, given, FusedConvolution(layer, activation), name)
-
-    def _put(self, chain: list[fx.Node], given: fx.Node, module: nn.Module, name: str) -> None:
-        """Put a module in the place of a chain of nodes."""
-        self.graph.add_submodule(name, module)
-        with self.graph.graph.inserting_after(chain[-1]):
-            fused = self.graph.graph.call_module(name, (given,))
-        chain[-1].replace_all_uses_with(fused)
-        for old in reversed(chain):
-            self.graph.graph.erase_node(old)
-
-    def _after(self, node: fx.Node) -> tuple[fx.Node | None, nn.Module | None]:
-        """Return the only user of a node's result, and its module."""
-        user = next(iter(node.users)) if len(node.users) == 1 else None
-        return user, self._module(user)
-
-    def _module(self, node: fx.Node | None) -> nn.Module | None:
-        return self.modules.get(str(node.target)) if node is not None and node.op == "call_module" else None
-
-    def _layer(self, node: fx.Node) -> Layer | None:
-        """Return the convolution that a node stands for; None if it is none that can be fused."""
-        module = self._module(node)
-        if type(module) is nn.Conv2d and module.padding_mode == "zeros" and not isinstance(module.padding, str):
-            found = {name: getattr(module, name) for name in Layer._fields}
-        elif node.op == "call_function" and node.target is F.conv2d:
-            given = {**dict(zip(_CONVOLUTION, node.args, strict=False)), **node.kwargs}
-            found = {name: self._value(given.get(name)) for name in Layer._fields}
-        else:
-            return None
-        if not isinstance(found["weight"], Tensor) or any(found[name] is None for name in Layer._fields[2:]):
-            return None
-        pairs = {name: tuple(found[name]) for name in ("stride", "padding", "dilation")}
-        return Layer(found["weight"], found["bias"], **pairs, groups=found["groups"])
-
-    def _value(self, given: object) -> object:
-        if not isinstance(given, fx.Node):
-            return given
-        if given.op != "get_attr":
-            return None
-        value: object = self.graph
-        for name in str(given.target).split("."):
-            value = getattr(value, name)
-        return value
+def _after(graph: fx.GraphModule, node: fx.Node) -> tuple[fx.Node, nn.Module | None]:
+    """Return the only user of a node's result, and its module; the node itself if there is none."""
+    user = next(iter(node.users)) if len(node.users) == 1 else node
+    return user, graph.get_submodule(str(user.target)) if user is not node and user.op == "call_module" else None

@@ -1,6 +1,6 @@
 """Run all GPU measurements in one call of about five minutes: the loss, training with it, and how images get there.
 
-    python benchmarks/gpu.py [--out FILE.md] [--images DIR] [--only kernel|training|pipeline]
+    python benchmarks/gpu.py [--out FILE.md] [--only kernel|training|pipeline]
 
 Prints Markdown; with --out, also writes it to a file.
 """
@@ -16,9 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import torch
-from gpu_pipeline import pipeline_table
-from gpu_steps import Case
-from gpu_training import training_bars
+from gpu_training import pipeline_table, training_table
 
 MINUTES = 5
 PARTS = ("kernel", "training", "pipeline")
@@ -71,8 +69,8 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="file to write the Markdown to")
-    parser.add_argument("--images", type=Path, help="folder of images for the input pipeline (default: generated ones)")
     parser.add_argument("--only", choices=PARTS, help="one part alone")
+    parser.add_argument("--rounds", type=int, default=7, help="blocks of steps of each training")
     parser.add_argument("--seconds", type=float, default=150.0, help="approximate time limit for the training part")
     options = parser.parse_args()
     if not torch.cuda.is_available():
@@ -81,16 +79,15 @@ def main() -> None:
     lines = ["# On a GPU", "", *machine()]
     parts: dict[str, Callable[[], list[str]]] = {
         "kernel": kernel,
-        "training": lambda: training_bars(seconds=options.seconds),
-        "pipeline": lambda: pipeline_table(options.images, Case("all", "bf16-mixed")),
+        "training": lambda: training_table(options.rounds, options.seconds),
+        "pipeline": pipeline_table,
     }
     for name, measured in parts.items():
         if options.only in (None, name):
             lines += measured()
             write(options.out, lines)  # keep this part, whatever happens next
     took = time.perf_counter() - began
-    command = f"python benchmarks/gpu.py{'' if options.images is None else f' --images {options.images}'}"
-    lines.append(f"Measured by `{command}` in {took / 60:.1f} minutes (limit: {MINUTES}).")
+    lines.append(f"Measured by `python benchmarks/gpu.py` in {took / 60:.1f} minutes (limit: {MINUTES}).")
     write(options.out, lines)
     print("\n".join(lines))
 

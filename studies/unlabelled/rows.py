@@ -99,7 +99,7 @@ def study(data: str) -> list[Row]:
         pseudo(data, "pseudo-labels"),
         *(pseudo(data, f"pseudo-labels + {name}", name) for name in ("means", "m", "so")),
     ]
-    others = [published(data, name) for name in ("entropy", "im", "mme", "mcc", "fixmatch", "adamatch")]
+    others = [published(data, name) for name in ("entropy", "im", "mcc", "fixmatch", "adamatch")]
     scatters = [
         pseudo(data, "pseudo-labels + so+to+fo+zeta", "so+to+fo+zeta"),
         pseudo(data, "pseudo-labels + so, unbiased", "so", estimator="unbiased"),
@@ -217,7 +217,7 @@ def _development_rows(data: str) -> Sequence[Row]:
         pseudo(data, "pseudo-labels, uniform, no neighbours", **{**plain, "prior": "uniform"}),
         *(
             replace(published(data, name), name=f"{name}, rate {lr}", settings={**BUDGET, "lr": lr})
-            for name in ("entropy", "im", "mme", "mcc", "fixmatch", "adamatch")
+            for name in ("entropy", "im", "mcc", "fixmatch", "adamatch")
             for lr in (0.003, 0.01)
             if lr == 0.01 or "match" not in name
         ),

@@ -166,13 +166,13 @@ def test_a_pool_is_no_setting():
 
 
 def test_a_method_that_needs_a_pool_is_refused_without_one(where):
-    pooled = small_grid(methods=("s+t", "mme"), pool=("transductive", "inductive"))
+    pooled = small_grid(methods=("s+t", "mcc"), pool=("transductive", "inductive"))
     assert len(cells(pooled, open_dataset("domains", where.root))) == 8
     with pytest.raises(
-        ValueError, match="the method 'mme' learns from unlabelled target images, and with pool 'superv"
+        ValueError, match="the method 'mcc' learns from unlabelled target images, and with pool 'superv"
     ):
         cells(replace(pooled, pool=EVERY), open_dataset("domains", where.root))
-    with pytest.raises(ValueError, match="mme"):
+    with pytest.raises(ValueError, match="mcc"):
         cells(pooled, open_dataset("domains", where.root), frozen=True)
 
 

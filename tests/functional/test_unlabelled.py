@@ -15,7 +15,6 @@ from sohot.functional.unlabelled import (
     information_loss,
     mean_entropy,
     pseudo_label_loss,
-    reverse_gradient,
 )
 
 
@@ -122,30 +121,6 @@ def test_information_is_what_rows_say_about_classes(seed: int) -> None:
     mean = shares.mean(0)
     information = (shares * (shares / mean).log()).sum(1).mean()
     assert toward_uniform(shares.log()).item() == pytest.approx(torch.tensor(4.0).log().item() - information.item())
-
-
-def test_the_classifier_raises_the_entropy_that_its_features_lower() -> None:
-    features, weight = draw(8, 5).requires_grad_(), draw(3, 5, seed=1).requires_grad_()
-
-    def entropy(rows: Tensor, of: Tensor) -> Tensor:
-        return mean_entropy(rows @ of.T)
-
-    loss = -entropy(reverse_gradient(features), weight)  # minimax entropy
-    assert loss.item() == pytest.approx(-entropy(features, weight).item())
-    of_features, of_weight = torch.autograd.grad(loss, [features, weight])
-    plain = torch.autograd.grad(entropy(features, weight), [features, weight])
-    torch.testing.assert_close([of_features, of_weight], [plain[0], -plain[1]])
-    before = entropy(features, weight)
-    assert entropy(features - 1e-3 * of_features, weight) < before < entropy(features, weight - 1e-3 * of_weight)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
-def test_reversing_a_gradient_keeps_every_bit_of_the_rows(dtype: torch.dtype) -> None:
-    rows = (1000 * torch.randn(50)).to(dtype).requires_grad_()
-    assert reverse_gradient(rows).equal(rows)
-    reverse_gradient(rows).sum().backward()
-    assert rows.grad is not None
-    assert rows.grad.equal(torch.full_like(rows, -1))
 
 
 def test_rows_that_are_not_kept_only_lower_the_mean() -> None:

@@ -73,11 +73,6 @@ CASES = {
         {"method": "so+zeta", "pool_rows": 7, "precision": "64-true", "neighbours": 2},
         Sometimes(),
     ),
-    "pool of mme": (
-        lambda: two_streams(cosine=0.05),
-        {"method": "mme", "pool_rows": 7, "precision": "64-true"},
-        RandomRows(23, 8),
-    ),
     "pool of s": (two_streams, {"method": "s", "pool_rows": 5, "pool_loss": "im"}, RandomRows(23, 8)),
 }
 

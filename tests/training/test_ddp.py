@@ -93,7 +93,7 @@ def close(one: dict, other: dict) -> None:
 
 CASES = (
     *("so+zeta", "moments in float64", "m", "means", "s+t", "separate", "s", "t", "few rows", "target weight"),
-    *("pool", "pool of mme", "pool of s"),
+    *("pool", "pool of s"),
 )
 
 

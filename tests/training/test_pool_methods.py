@@ -7,7 +7,6 @@ from torch import nn
 from sohot.functional.unlabelled import mean_entropy
 from sohot.methods import POOL_NAMES, FitSettings, method
 from sohot.methods.pool_recipes import RECIPES
-from sohot.networks.cosine import CosineClassifier
 from sohot.training import TensorInputs
 from sohot.training.objective import Objective
 from sohot.training.pool_rows import PoolBatch, PoolInputs
@@ -17,17 +16,6 @@ from sohot.training.teacher import Teacher
 
 from .test_pool import Plain, close
 from .test_resume import Stop, stop_at
-
-
-class Directions(Plain):
-    """Plain streams that classify directions."""
-
-    def __init__(self):
-        super().__init__()
-        self.head = CosineClassifier(6, 3, temperature=0.05)
-
-    def classify(self, features):
-        return self.head(features)
 
 
 @pytest.fixture
@@ -44,9 +32,9 @@ def test_every_recipe_is_made_of_known_terms():
 @pytest.mark.parametrize("name", POOL_NAMES)
 def test_a_method_is_both_domains_with_its_recipe(train, pool, same_weights, name):
     given = {"pool": pool, "pool_rows": 12, "steps": 4, "lr": 0.002}
-    as_method = train(Directions(), method=name, **given)
-    as_recipe = train(Directions(), method="s+t", pool_loss=name, **given)
-    plain = train(Directions(), method=name, pool_weight=0.0, **given)
+    as_method = train(Plain(), method=name, **given)
+    as_recipe = train(Plain(), method="s+t", pool_loss=name, **given)
+    plain = train(Plain(), method=name, pool_weight=0.0, **given)
     assert same_weights(as_method.model, as_recipe.model)
     if name != "fixmatch":  # whose threshold no row may reach at first
         assert not same_weights(as_method.model, plain.model)
@@ -56,17 +44,17 @@ def test_a_method_is_both_domains_with_its_recipe(train, pool, same_weights, nam
 
 @pytest.mark.parametrize("name", ["so+zeta", "m", "means"])
 def test_any_alignment_combines_with_any_recipe(train, pool, name):
-    result = train(Directions(), method=name, pool_loss="mme", pool=pool, pool_rows=12, steps=3)
-    assert {"alignment", "minimax_entropy"} <= result.history[-1].keys()
+    result = train(Plain(), method=name, pool_loss="entropy", pool=pool, pool_rows=12, steps=3)
+    assert {"alignment", "entropy"} <= result.history[-1].keys()
 
 
 def test_a_resumed_run_ends_in_the_same_bits(train, pool, standin, same_weights, tmp_path):
     options = {"method": "fixmatch", "pool": pool, "pool_rows": 12, "steps": 8, "checkpoint_every": 3}
     options["batches"] = standin.RandomRows(24, 9)
-    whole = train(Directions(), run_dir=tmp_path / "whole", **options)
+    whole = train(Plain(), run_dir=tmp_path / "whole", **options)
     with pytest.raises(Stop):
-        train(Directions(), run_dir=tmp_path / "cut", on_step=stop_at(5), **options)
-    rest = train(Directions(), run_dir=tmp_path / "cut", resume=True, **options)
+        train(Plain(), run_dir=tmp_path / "cut", on_step=stop_at(5), **options)
+    rest = train(Plain(), run_dir=tmp_path / "cut", resume=True, **options)
     assert rest.resumed_from == 3
     assert same_weights(whole.model, rest.model)
 
@@ -94,36 +82,19 @@ def step_of(name: str, model: nn.Module, weight: float) -> TrainingStep:
     return TrainingStep(model, Objective(method("s+t"), 3, settings, with_pool=True), settings)
 
 
-def gradients(name: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Gradients of a recipe's term alone: of the classifier, and of what lies below it."""
-    model, x, y = Directions(), torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 3
+def test_entropy_is_lowered_by_classifier_and_features():
+    model, x, y = Plain(), torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 3
     of_pool = torch.randn(20, 4, generator=torch.Generator().manual_seed(1))
     labels, prior = torch.zeros(20, dtype=torch.int64), torch.full((3,), 1 / 3)
     batch = PoolBatch(of_pool, labels, torch.ones(20), prior, torch.ones(()), None)
-    losses = [step_of(name, model, weight)(x, y, x, y, pool=batch)["loss"] for weight in (1.0, 0.0)]
+    losses = [step_of("entropy", model, weight)(x, y, x, y, pool=batch)["loss"] for weight in (1.0, 0.0)]
     parameters = [model.head.weight, model.tail[0].weight]
-    head, tail = torch.autograd.grad(losses[0] - losses[1], parameters)
     entropy = mean_entropy(model(None, of_pool).target_logits)
-    plain = torch.autograd.grad(0.1 * entropy, parameters)
-    torch.testing.assert_close(tail, plain[1])  # all lower the entropy by the features
-    return head, plain[0]
-
-
-def test_entropy_is_lowered_by_classifier_and_features():
-    torch.testing.assert_close(*gradients("entropy"))
-
-
-def test_minimax_entropy_is_raised_by_the_classifier_and_lowered_by_the_features():
-    head, plain = gradients("mme")
-    torch.testing.assert_close(head, -plain)
-
-
-def test_a_model_that_cannot_classify_features_is_refused(train, pool):
-    with pytest.raises(TypeError, match=r"minimax entropy \(mme\) needs a model with classify\(features\), .* Plain"):
-        train(Plain(), method="mme", pool=pool)
+    expected = torch.autograd.grad(0.1 * entropy, parameters)
+    torch.testing.assert_close(torch.autograd.grad(losses[0] - losses[1], parameters), expected)
 
 
 @pytest.mark.parametrize("name", POOL_NAMES)
 def test_without_a_pool_there_is_nothing_to_learn_from(train, name):
     with pytest.raises(ValueError, match=f"method '{name}' learns from unlabelled target images: pass a pool"):
-        train(Directions(), method=name)
+        train(Plain(), method=name)

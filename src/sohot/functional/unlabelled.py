@@ -91,21 +91,6 @@ def class_confusion(
     return 1 - own.mean(-1)
 
 
-def reverse_gradient(rows: Tensor) -> Tensor:
-    """Return rows unchanged; their gradient changes its sign.
-
-    −`mean_entropy` of what a classifier makes of reversed features is the loss of minimax entropy: the classifier
-    raises the entropy, which moves its weights toward the unlabelled rows, and the features lower it, which gathers
-    them around these weights. (Saito et al., Semi-supervised Domain Adaptation via Minimax Entropy, ICCV 2019.)
-
-    >>> x = torch.ones(2, requires_grad=True)
-    >>> reverse_gradient(x).sum().backward()
-    >>> x.grad
-    tensor([-1., -1.])
-    """
-    return 2 * rows.detach() - rows  # exact: doubling a number only changes its exponent
-
-
 def pseudo_label_loss(logits: Tensor, labels: Tensor, kept: Tensor) -> Tensor:
     """Return Σ kept · cross-entropy / n: rows that are not kept count as rows with a loss of 0.
 

@@ -11,7 +11,7 @@ PRIORS = ("estimated", "uniform", "none")
 """Class shares that the pool's labels are moved toward: estimated from the predictions, equal, or not moved."""
 
 PSEUDO, INFORMATION, ENTROPY = "pseudo_labels", "information", "entropy"
-CONFUSION, MINIMAX = "class_confusion", "minimax_entropy"
+CONFUSION = "class_confusion"
 """Names of the terms, as logged."""
 
 
@@ -33,8 +33,6 @@ class PoolRecipe:
             weights themselves.
         tested: Weight of the past in the running average that is tested; None for the teacher.
         ramp_up: Share of the steps over which the weight of the terms rises from 0.
-        cosine: Temperature of the classifier of directions that it needs, see `sohot.networks.cosine`; None for a
-            linear classifier.
     """
 
     name: str
@@ -48,7 +46,6 @@ class PoolRecipe:
     teacher: float = 0.99
     tested: float | None = None
     ramp_up: float = 0.5
-    cosine: float | None = None
 
 
 _LONG = 0.99  # FixMatch and AdaMatch test an average with 0.999 after 10⁵ steps and more; hundreds would not reach it
@@ -78,8 +75,6 @@ PUBLISHED_RECIPES = (
     PoolRecipe("im", "information maximisation", {INFORMATION: 0.3}, view="weak"),
     # Grandvalet and Bengio, NIPS 2004; weight of Saito et al., ICCV 2019, who call it ENT.
     PoolRecipe("entropy", "entropy minimisation", {ENTROPY: 0.1}, view="weak", teacher=0.0, ramp_up=0.0),
-    # Saito et al., ICCV 2019: λ and T.
-    PoolRecipe("mme", "minimax entropy", {MINIMAX: 0.1}, view="weak", teacher=0.0, ramp_up=0.0, cosine=0.05),
     # Jin et al., ECCV 2020: weight 1; T is `functional.unlabelled.CONFUSION_TEMPERATURE`.
     PoolRecipe("mcc", "minimum class confusion", {CONFUSION: 1.0}, view="weak", teacher=0.0, ramp_up=0.0),
     # Sohn et al., NeurIPS 2020: threshold and weight.
@@ -111,7 +106,7 @@ def values_of(name: str) -> str:
     """Name the values of a setting over all recipes, the usual one first, for the help.
 
     >>> values_of("threshold")
-    '0.8; im, entropy, mme, mcc, adamatch: 0.9; fixmatch: 0.95'
+    '0.8; im, entropy, mcc, adamatch: 0.9; fixmatch: 0.95'
     """
     by_value: dict[str, list[str]] = {}
     for recipe in RECIPES.values():

@@ -11,7 +11,6 @@ from ..functional.norm_bound import bound_norm
 from ..functional.plain_checks import check_choice, check_count, check_not_negative
 from ..methods.choices import BATCH_NORMS, HEADS, STREAMS, TWO_PASSES
 from .backbone import Backbone
-from .cosine import CosineClassifier
 from .trunk_and_tail import FrozenTrunk, Tail, TargetClassifier
 from .two_passes import TwoPasses, statistics_of
 
@@ -89,7 +88,6 @@ class TwoStreams(nn.Module):
         batch_norm: Statistics of batch normalisation in the stages that train: "moving" (as in training from scratch),
             "fixed" (the network's initial ones), or "auto": fixed if the backbone is pre-trained, else moving. "both"
             are the initial ones and second ones, fixed as well: features are means over two passes, see `TwoPasses`.
-        cosine: Temperature of a classifier of directions, see `CosineClassifier`; None for a linear one.
 
     Example:
         >>> from sohot.networks import create_backbone
@@ -111,7 +109,6 @@ class TwoStreams(nn.Module):
         norm_bound: float | None = None,
         projection: int | None = None,
         batch_norm: str = "auto",
-        cosine: float | None = None,
     ) -> None:
         super().__init__()
         self.num_classes = check_count(num_classes, "num_classes")
@@ -119,8 +116,7 @@ class TwoStreams(nn.Module):
         self.head_kind = check_choice(heads, HEADS, "heads")
         self.trains = trains
         self.batch_norm = check_choice(batch_norm, BATCH_NORMS, "batch_norm")
-        self.norm_bound = None if norm_bound is None else _above_zero(norm_bound, "norm_bound", "no bound")
-        self.cosine = None if cosine is None else _above_zero(cosine, "cosine", "a linear classifier")
+        self.norm_bound = None if norm_bound is None else _above_zero(norm_bound)
         self.projection = None if projection is None else check_count(projection, "projection")
         self.feature_size = self.projection or target.feature_size
 
@@ -132,8 +128,7 @@ class TwoStreams(nn.Module):
         self.tails = Parts({key: self._tail(net, first[key]) for key, net in networks.items()})
         if streams == "separate":
             self._separate()
-        size = self.feature_size
-        head = nn.Linear(size, num_classes) if cosine is None else CosineClassifier(size, num_classes, cosine)
+        head = nn.Linear(self.feature_size, num_classes)
         self.heads = Parts({BOTH: head} if heads == "shared" else {"source": deepcopy(head), "target": head})
 
     def _networks(self, target: Backbone, source: Backbone | None) -> dict[str, Backbone]:
@@ -204,7 +199,7 @@ class TwoStreams(nn.Module):
         if not from_trunk:
             self._check_images(shown)
         features, clip_rate = self._bound(self._features(shown, from_trunk))
-        logits = {domain: self.classify(rows, domain) for domain, rows in features.items()}
+        logits = {domain: self._classify(rows, domain) for domain, rows in features.items()}
         return StreamOutput(
             features.get("source"), features.get("target"), logits.get("source"), logits.get("target"), clip_rate
         )
@@ -239,7 +234,7 @@ class TwoStreams(nn.Module):
         clipped = torch.cat([flags for _, flags in bounded.values()])
         return {domain: rows for domain, (rows, _) in bounded.items()}, clipped.float().mean()
 
-    def classify(self, features: Tensor, domain: str = "target") -> Tensor:
+    def _classify(self, features: Tensor, domain: str) -> Tensor:
         """Map features of a domain to its logits."""
         logits: Tensor = self.heads.of(domain)(self._tail_of(domain).to_classifier(features))
         return logits
@@ -298,12 +293,11 @@ class TwoStreams(nn.Module):
         """Show the settings when the module is printed."""
         return (
             f"num_classes={self.num_classes}, streams={self.streams!r}, heads={self.head_kind!r}, "
-            f"trains={self.trains!r}, norm_bound={self.norm_bound}, feature_size={self.feature_size}, "
-            f"cosine={self.cosine}"
+            f"trains={self.trains!r}, norm_bound={self.norm_bound}, feature_size={self.feature_size}"
         )
 
 
-def _above_zero(value: float, name: str, without: str) -> float:
-    if check_not_negative(value, name) == 0:
-        raise ValueError(f"{name} must be above 0, got 0: pass None for {without}")
-    return float(value)
+def _above_zero(norm_bound: float) -> float:
+    if check_not_negative(norm_bound, "norm_bound") == 0:
+        raise ValueError("norm_bound must be above 0, got 0: pass None for no bound")
+    return float(norm_bound)

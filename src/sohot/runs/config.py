@@ -12,7 +12,6 @@ from ..data.pools import INDUCTIVE, TRANSDUCTIVE
 from ..functional.plain_checks import nearest
 from ..methods.choices import BATCH_NORMS, DROPOUTS, STREAMS, TAPS, TRAINS
 from ..methods.options import (
-    ABOVE_ZERO,
     DATA,
     MACHINE,
     METHOD,
@@ -34,7 +33,6 @@ from ..methods.options import (
     one_of,
     option,
 )
-from ..methods.pool_recipes import USUAL
 from ..methods.registry import method
 from ..methods.settings import FitSettings, HeadOptions, HeadSettings, ImageOptions
 from ..networks.names import absolute_name, backbone_names, check_backbone_name, files_of
@@ -137,13 +135,6 @@ class RunConfig(ImageOptions, HeadOptions):
         shown="auto: fixed if pre-trained, or both as held-out labels choose",
     )
     projection: int | None = option(None, NETWORK, "Project the features of both streams to this size.", WIDTH)
-    cosine: float | None = option(
-        None,
-        NETWORK,
-        "Classify by direction alone: features are divided by their length, logits by this temperature.",
-        ABOVE_ZERO,
-        shown="mme: 0.05",
-    )
 
     keep: str = option(
         "better",
@@ -271,15 +262,6 @@ class RunConfig(ImageOptions, HeadOptions):
         if steps is None:
             steps = FitSettings.steps if self.steps is None else self.steps
         return FitSettings(**values, steps=steps, from_trunk=from_trunk)
-
-    def used_cosine(self) -> float | None:
-        """Return the temperature of a classifier of directions, given or that of the pool's recipe; None for neither.
-
-        >>> RunConfig().used_cosine(), RunConfig(cosine=0.1).used_cosine()
-        (None, 0.1)
-        """
-        usual = USUAL if self.method.strip().lower() in RESOLVED else method(self.method).pool
-        return self.used_recipe(usual).cosine if self.cosine is None else self.cosine
 
     def stored(self) -> dict[str, Any]:
         """Return the options stored with a run, as TOML values with absolute paths."""

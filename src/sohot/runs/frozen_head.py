@@ -15,7 +15,6 @@ from ..data.labelled import LabelledImages
 from ..data.protocols.cross_validation import few_shot_rows
 from ..heads.pool_choice import PoolChoice, choose_pool
 from ..methods.settings import POOL_STRENGTH
-from ..networks.cosine import UnitLength
 from ..networks.inference import run_batches
 from ..networks.trunk_and_tail import TargetClassifier
 from ..networks.two_streams import TwoStreams
@@ -138,7 +137,6 @@ def features_at_rest(
         from_trunk: The inputs are outputs of the trunk.
     """
     trunk = nn.Identity() if from_trunk else model.trunk(domain)
-    seen = nn.Identity() if model.cosine is None else UnitLength()
-    network = TargetClassifier(trunk, deepcopy(model.tails.of(domain)), seen, model.norm_bound).to(device)
+    network = TargetClassifier(trunk, deepcopy(model.tails.of(domain)), nn.Identity(), model.norm_bound).to(device)
     batches = map(inputs.batch, torch.split(torch.arange(len(inputs)), batch))
     return torch.cat([rows.float() for rows in run_batches(network, batches, device)])

@@ -47,12 +47,11 @@ class FrozenHead:
 
     @torch.no_grad()
     def install(self, model: TwoStreams) -> None:
-        """Make it the classifier of both domains; one of directions will divide by its temperature."""
-        temperature = 1.0 if model.cosine is None else model.cosine
+        """Make it the classifier of both domains."""
         for head in model.heads.values():
             assert isinstance(head, nn.Linear)
-            head.weight.copy_(self.weight * temperature)
-            head.bias.copy_(self.bias * temperature)
+            head.weight.copy_(self.weight)
+            head.bias.copy_(self.bias)
 
 
 class FrozenProblem:

@@ -19,7 +19,7 @@ from .config import RunConfig
 
 OPTIONS = (
     *("backbone", "tap", "dropout", "image_size", "channels", "source_backbone", "source_tap", "source_channels"),
-    *("streams", "heads", "trains", "batch_norm", "norm_bound", "projection", "cosine"),
+    *("streams", "heads", "trains", "batch_norm", "norm_bound", "projection"),
 )
 """Options that decide the network, except its weights."""
 
@@ -42,7 +42,7 @@ def describe_model(config: RunConfig, model: TwoStreams) -> dict[str, Any]:
     """Describe a network as JSON values, for `rebuild_model`."""
     stored = config.stored()
     values = {name: stored.get(name) for name in (*OPTIONS, *START)}
-    resolved = {"streams": model.streams, "trains": model.trains, "cosine": model.cosine}
+    resolved = {"streams": model.streams, "trains": model.trains}
     return {**values, **resolved, "input": asdict(model.inputs["target"])}
 
 
@@ -79,7 +79,6 @@ def _streams(config: RunConfig, num_classes: int, *, trained: bool) -> TwoStream
         norm_bound=config.norm_bound,
         projection=config.projection,
         batch_norm=config.batch_norm,
-        cosine=config.used_cosine(),
     )
 
 

@@ -37,7 +37,7 @@ from .trunk_outputs import (
 )
 from .view_inputs import ViewInputs
 
-_ABOVE_THE_TRUNK = ("streams", "heads", "norm_bound", "projection", "cosine")
+_ABOVE_THE_TRUNK = ("streams", "heads", "norm_bound", "projection")
 _TRUNK = (*(name for name in OPTIONS if name not in _ABOVE_THE_TRUNK), *START, "seed", "augment")
 
 Key = tuple[object, ...]

@@ -6,24 +6,16 @@ from typing import NamedTuple
 from torch import Tensor
 
 from ..functional.unlabelled import class_confusion, information_loss, mean_entropy, pseudo_label_loss
-from ..methods.pool_recipes import CONFUSION, ENTROPY, INFORMATION, MINIMAX, PSEUDO
+from ..methods.pool_recipes import CONFUSION, ENTROPY, INFORMATION, PSEUDO
 
 
 class PoolAnswers(NamedTuple):
     """What the model answers for the pool rows of a batch, and what the teacher made of them."""
 
-    features: Tensor  # (n, d)
     logits: Tensor  # (n, C)
     labels: Tensor  # (n,) pseudo-labels
     kept: Tensor  # (n,) 1 where a pseudo-label is trusted, else 0
     prior: Tensor  # (C,) estimated class shares
-    opposed_logits: Tensor | None = None
-    """(n, C) the same logits, whose gradient changes its sign between classifier and features; only for MINIMAX."""
-
-
-def _minimax_entropy(answers: PoolAnswers) -> Tensor:
-    assert answers.opposed_logits is not None  # a step computes them for recipes with this term
-    return -mean_entropy(answers.opposed_logits)
 
 
 TERMS: dict[str, Callable[[PoolAnswers], Tensor]] = {
@@ -31,5 +23,4 @@ TERMS: dict[str, Callable[[PoolAnswers], Tensor]] = {
     INFORMATION: lambda answers: information_loss(answers.logits, answers.prior),
     ENTROPY: lambda answers: mean_entropy(answers.logits),
     CONFUSION: lambda answers: class_confusion(answers.logits),
-    MINIMAX: _minimax_entropy,
 }

@@ -6,14 +6,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..functional.unlabelled import reverse_gradient
-from ..methods.pool_recipes import MINIMAX
 from ..methods.settings import FitSettings
 from .objective import Losses, Objective
 from .pool_rows import PoolBatch
 from .pool_terms import PoolAnswers
 from .ranks import Ranks
-from .streams import Output, as_streams, classifier_of, full_precision, tail_of
+from .streams import Output, as_streams, full_precision, tail_of
 
 Remember = Callable[[Tensor | None, Tensor | None], None]
 
@@ -53,7 +51,6 @@ class TrainingStep(nn.Module):
         self.from_trunk = settings.from_trunk
         self._tail = tail_of(model)  # in a tuple, so that parameters of the model are not registered again
         self.remember_source: Remember | None = None
-        self._classify = classifier_of(model) if MINIMAX in objective.pool_terms else None
 
     def forward(
         self,
@@ -102,12 +99,9 @@ class TrainingStep(nn.Module):
 
     def _pool_answers(self, output: Output, before: int, pool: PoolBatch) -> PoolAnswers:
         """Take the pool rows from the output of the target stream, those of all ranks."""
-        given = output.target_features, output.target_logits
-        own = [rows[before:] for rows in given if rows is not None]
-        if self._classify is not None:
-            own.append(self._classify(reverse_gradient(own[0])))
-        features, logits, *opposed = (self.ranks.gather(full_precision(rows), len(pool.labels)) for rows in own)
-        return PoolAnswers(features, logits, pool.labels, pool.kept, pool.prior, *opposed)
+        assert output.target_logits is not None  # pool rows pass the target stream
+        logits = self.ranks.gather(full_precision(output.target_logits[before:]), len(pool.labels))
+        return PoolAnswers(logits, pool.labels, pool.kept, pool.prior)
 
     def _gather(self, output: Output, source_labels: Tensor | None, target_labels: Tensor | None) -> Output:
         """Join the rows of all ranks."""

@@ -1,6 +1,5 @@
 """What training requires of a model. `sohot.networks.TwoStreams` provides it; so can your own."""
 
-from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import torch
@@ -44,17 +43,6 @@ def as_streams(model: nn.Module) -> Streams:
     if missing := [name for name in ("num_classes", "parameter_groups", "head_penalty") if not hasattr(model, name)]:
         raise TypeError(f"model must be like TwoStreams, but {type(model).__name__} has no {' and no '.join(missing)}")
     return cast(Streams, model)
-
-
-def classifier_of(model: nn.Module) -> Callable[[Tensor], Tensor]:
-    """Return what maps target features to logits; minimax entropy sets it against the features."""
-    classify = getattr(model, "classify", None)
-    if not callable(classify):
-        raise TypeError(
-            f"minimax entropy (mme) needs a model with classify(features), as TwoStreams has; "
-            f"{type(model).__name__} has none"
-        )
-    return cast(Callable[[Tensor], Tensor], classify)
 
 
 def full_precision(x: Tensor) -> Tensor:

@@ -42,6 +42,7 @@ include_patterns = [
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
 ]
 exclude_patterns = [".*", "build", "dist", "demo", "runs", "src", "tests", "studies", "**.ipynb_checkpoints"]
 nitpicky = True

@@ -273,7 +273,7 @@ def _lock_file(folder: Path) -> Path:
     file = folder / LOCK
     with suppress(FileNotFoundError):
         found = file.lstat()
-        if not stat.S_ISREG(found.st_mode) or found.st_size or found.st_nlink > 1:
+        if not stat.S_ISREG(found.st_mode) or found.st_size:
             raise ValueError(f"{file} is not the empty file that sohot makes to lock a folder: remove it")
     return file
 

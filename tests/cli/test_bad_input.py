@@ -3,12 +3,10 @@
 import errno
 import json
 import os
-import pickle
 import shutil
 
 import numpy as np
 import pytest
-import torch
 from command_line import newest, weights
 from PIL import Image
 
@@ -152,12 +150,6 @@ def test_wrong_options(sohot, domains, tmp_path, options, words):
     assert not (tmp_path / "run" / "run.json").exists()
 
 
-def test_pickled_weights_are_refused(sohot, domains, tmp_path):
-    file = tmp_path / "weights.pt"
-    torch.save({"layer": object()}, file)
-    refused(fit(sohot, domains, tmp_path / "run", "--weights", file), "pickled objects")
-
-
 def test_a_folder_in_use_is_not_overwritten(sohot, domains, run_copy, tmp_path):
     before = weights(run_copy)
     refused(fit(sohot, domains, run_copy), "already holds a run", "--resume")
@@ -208,11 +200,6 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(sohot, domains, tmp_pa
     ended = sohot("evaluate", run, domains.test, "--json")
     assert ended.json["step"] == 2
     assert "warning: " in ended.err
-
-
-def test_a_pickle_in_a_checkpoint_is_refused(sohot, domains, run_copy):
-    (newest(run_copy) / "extra.pkl").write_bytes(pickle.dumps({"a": 1}))
-    refused(sohot("evaluate", run_copy, domains.test), "is a pickle")
 
 
 def test_a_full_disk(sohot, domains, tmp_path, monkeypatch):

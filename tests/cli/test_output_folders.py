@@ -59,23 +59,6 @@ def test_the_file_of_someone_else_still_blocks_the_folder(sohot, domains, tmp_pa
     assert (ended.code, "holds other files" in ended.last) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [("checkpoints", ()), ("cache", ("--cache", "disk")), ("tensorboard", ("--loggers", "tensorboard"))],
-)
-def test_no_link_leads_a_run_out_of_its_folder(sohot, domains, tmp_path, name, more):
-    elsewhere, run = tmp_path / "elsewhere", tmp_path / "run"
-    elsewhere.mkdir()
-    run.mkdir()
-    (run / name).symlink_to(elsewhere)
-    ended = fit(sohot, domains, run, *more)
-    assert (ended.code, ended.last) == (
-        2,
-        f"sohot: {run / name} is a link, so what is written there would leave its folder: remove the link",
-    )
-    assert list(elsewhere.iterdir()) == []
-
-
 def test_no_link_leads_an_experiment_out_of_its_folder(tmp_path):
     victim = tmp_path / "victim"
     victim.touch()

@@ -17,7 +17,6 @@ from ..training.errors import (
     ExportError,
     Interrupted,
     OtherVersion,
-    PickleRefused,
     RanksFailed,
     TrainingError,
 )
@@ -66,7 +65,7 @@ def _describe_failure(error: BaseException, words: Sequence[str]) -> tuple[int, 
         error = disk_error(error, Path("standard output"))
     if isinstance(error, OSError) and error.strerror and error.filename:  # raised by the system, not by us
         sentence = f"{os.fsdecode(error.filename)}: {error.strerror}"
-    if isinstance(error, (CorruptCheckpoint, PickleRefused, OtherVersion)):
+    if isinstance(error, (CorruptCheckpoint, OtherVersion)):
         return WRONG, sentence
     if isinstance(error, (TrainingError, ExportError, BlockFailed, ConnectionError, ModuleNotFoundError)):
         return FAILED, sentence

@@ -166,6 +166,13 @@ def read_rows(file: Path) -> FeatureSet:
         )
 
 
+_DAMAGED = (
+    *(ValueError, TypeError, AttributeError, KeyError, OverflowError, EOFError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+"""What reading a damaged or other file raises."""
+
+
 @contextmanager
 def _reading(file: Path, kind: str) -> Iterator[None]:
     """Turn what a damaged or other file raises into one sentence."""
@@ -175,7 +182,7 @@ def _reading(file: Path, kind: str) -> Iterator[None]:
         yield
     except NotFeatures:
         raise
-    except (ValueError, TypeError, OverflowError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+    except _DAMAGED as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise NotFeatures(f"{file} is not {kind}: {reason}") from None
 

@@ -153,7 +153,7 @@ def open_run(folder: Path, device: torch.device | None = None, *, trust: bool = 
     Raises:
         FileNotFoundError: It is not a run folder.
         UntrustedCode: It names a Python file, and `trust` is false.
-        CheckpointError: The checkpoint is damaged, holds a pickle or is from another version.
+        CheckpointError: The checkpoint is damaged or from another version.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: there is no such run folder")

@@ -21,12 +21,10 @@ from torch import Tensor
 
 from .._files import hidden_beside, refuse_link, sealed, sync_folder, to_json, write_bytes
 from .._reading import inside, read_regular
-from .errors import CheckpointError, CorruptCheckpoint, PickleRefused
+from .errors import CheckpointError, CorruptCheckpoint
 from .run_files import FORMAT, checkpoint_folders, how_to_go_on, read_description, remove_folder
 
 DESCRIPTION = "checkpoint.json"
-_PICKLE_SUFFIXES = {".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin", ".joblib"}
-_PICKLE_HEADS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"PK\x03\x04")  # pickles, and torch's zip of one
 
 Tensors = Mapping[str, Mapping[str, Tensor]]
 
@@ -83,7 +81,7 @@ def save_checkpoint(root: Path, step: int, tensors: Tensors, description: Mappin
 def latest_checkpoint(root: Path) -> Checkpoint | None:
     """Load the newest complete checkpoint; None if there is none.
 
-    A damaged checkpoint is skipped with a warning. One that contains a pickle or has another format is refused.
+    A damaged checkpoint is skipped with a warning. One of another format is refused.
     """
     damaged: dict[Path, str] = {}
     while folders := [folder for folder in checkpoint_folders(root) if folder not in damaged]:
@@ -100,7 +98,6 @@ def latest_checkpoint(root: Path) -> Checkpoint | None:
 
 def load_checkpoint(folder: Path) -> Checkpoint:
     """Load one checkpoint after checking each of its files."""
-    _refuse_pickles(folder)
     description = read_description(folder / DESCRIPTION)
     try:
         step, files = int(description["step"]), dict(description["files"])
@@ -145,20 +142,3 @@ def _read_tensors(file: Path, size: int, checksum: int) -> dict[str, Tensor]:
         return read_tensors(content)
     except (OSError, SafetensorError) as error:
         raise CorruptCheckpoint(f"{file} cannot be read: {error}") from error
-
-
-def _refuse_pickles(folder: Path) -> None:
-    try:
-        heads = {file: _head(file) for file in sorted(folder.iterdir()) if file.is_file()}
-    except OSError as error:
-        raise CorruptCheckpoint(f"{folder} cannot be read: {error.strerror or error}") from error
-    for file, head in heads.items():
-        if file.suffix.lower() in _PICKLE_SUFFIXES or head.startswith(_PICKLE_HEADS):
-            raise PickleRefused(
-                f"{file} is a pickle, which can run any code when it is read; a checkpoint holds only safetensors"
-            )
-
-
-def _head(file: Path) -> bytes:
-    with open(file, "rb") as stream:
-        return stream.read(4)

@@ -53,10 +53,6 @@ class CorruptCheckpoint(CheckpointError):  # noqa: N818
     """A checkpoint is damaged or incomplete."""
 
 
-class PickleRefused(CheckpointError):  # noqa: N818
-    """A checkpoint contains a pickle, which can run any code when it is read."""
-
-
 class OtherVersion(CheckpointError):  # noqa: N818
     """A run folder or a checkpoint was written in a format this version cannot read."""
 

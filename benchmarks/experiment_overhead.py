@@ -11,12 +11,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sohot.experiments import Store
 from sohot.experiments.cell import Cell
 from sohot.experiments.engines import Outcome
 from sohot.experiments.engines.local import LocalEngine
 from sohot.experiments.grid_run import GridWatcher, run_cells
 from sohot.experiments.result import CellResult
-from sohot.experiments.store import Store
 from sohot.training import Evaluation
 
 
@@ -54,7 +54,8 @@ def main() -> None:
     loop = time.perf_counter() - began
 
     clock = Clock()
-    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "results.sqlite") as store:
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder)) as store:
+        store.plan(cells)
         began = time.perf_counter()
         run_cells(cells, store, LocalEngine(options.workers, "cpu"), work, watcher=clock)
         ended = time.perf_counter()

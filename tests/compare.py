@@ -226,8 +226,8 @@ def stored_cells(out: Path) -> Iterator[tuple[Any, Any]]:
                 yield json.loads(cell), json.loads(result)
     for file in sorted(out.rglob("*.json")):
         content = json.loads(file.read_text())
-        if isinstance(content, dict) and isinstance(content.get("cell"), dict) and content.get("result"):
-            yield content["cell"], content["result"]
+        if isinstance(content, dict) and "attempts" in content:
+            yield from ((content["cell"], one["result"]) for one in content["attempts"] if one["result"])
 
 
 # The scenarios. Each works in the current folder, which is empty, and returns what is compared.

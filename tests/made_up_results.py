@@ -12,10 +12,10 @@ from safetensors.torch import load_file, save
 
 from sohot._files import to_csv
 from sohot.data.protocols.split import sealed
+from sohot.experiments import Store
 from sohot.experiments.cell import Cell
 from sohot.experiments.grid import Grid, write_grid
 from sohot.experiments.result import CellResult
-from sohot.experiments.store import Store
 from sohot.runs import RunConfig, fit_run
 from sohot.runs.predictions import Prediction, write_predictions
 from sohot.runs.run_outputs import OUTPUTS
@@ -140,18 +140,19 @@ def make_experiment(
     declared = Grid("made-up", dataset="office31", splits=tuple(range(1, splits + 1)), **parts)
     write_grid(declared, folder / "grid.toml")
     choose = random.Random(3)
-    with Store(folder / "results.sqlite") as store:
+    with Store(folder) as store:
+        cells = []
         for shift in declared.shifts:
             for split in declared.splits:
                 level = 150 + choose.randrange(-8, 9) - 20 * (shift == "W-A")
                 for method in declared.methods:
                     if (method, shift, split) in skip:
                         continue
-                    cell = Cell("office31", shift, split, method, declared.backbone)
-                    store.claim(cell)
+                    cells.append(Cell("office31", shift, split, method, declared.backbone))
+                    store.plan(cells)
                     if (method, split) == ("so+zeta", 2):
-                        store.fail(cell, EVIL_ERROR)
+                        store.fail(cells[-1], EVIL_ERROR)
                     else:
                         right = level + GAINS.get(method, 0) + choose.randrange(-2, 3)
-                        store.finish(cell, result(right, method, split))
+                        store.finish(cells[-1], result(right, method, split))
     return folder

@@ -247,8 +247,12 @@ def holding_folder(folder: Path) -> Iterator[None]:
                     folder.rmdir()  # only if it is empty
 
 
-def lock_folder(folder: Path) -> ExitStack:
+def lock_folder(folder: Path, wait: float = 0.0) -> ExitStack:
     """Lock a folder for this process until the result is closed or the process ends in any way.
+
+    Args:
+        folder: The folder.
+        wait: Seconds to wait for another process that holds it.
 
     Raises:
         BlockingIOError: Another process holds it.
@@ -259,7 +263,7 @@ def lock_folder(folder: Path) -> ExitStack:
         return held
     lock = FileLock(_lock_file(folder), thread_local=False, fallback_to_soft=False)
     try:
-        lock.acquire(blocking=False)
+        lock.acquire(timeout=wait, poll_interval=0.005)
         held.callback(lock.release)
     except Timeout as error:
         raise BlockingIOError(f"{folder} is in use by another process") from error

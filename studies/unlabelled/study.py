@@ -159,8 +159,7 @@ def write_cells(
     planned: GridPlan, named: dict[str, Row], data: str, known: Mapping[tuple[str, ...], Sequence[str]]
 ) -> None:
     """Write the known cells, and the accuracy of every finished one."""
-    with Store(planned.results) as store:
-        records = [record for record in store.records(every=True) if record.key in named and record.result is not None]
+    records = [record for record in Store(planned.where.out).records(planned.cells) if record.result is not None]
     with open(planned.where.out / "cells.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(FIELDS)

@@ -148,7 +148,7 @@ def test_no_other_name_finds_code(name: str):
 
 
 def test_the_grid_of_an_experiment_imports_nothing(sohot: Sohot, stranger: Stranger, tmp_path: Path):
-    (tmp_path / "results.sqlite").touch()
+    (tmp_path / "cells").mkdir()
     grid = (
         f'dataset = "domains"\nprotocol = "k-shot"\n[settings]\nsource_backbone = "{stranger.trace.parent}/net.py:net"'
     )

@@ -1,7 +1,8 @@
 """Runs grids in child processes that die by SIGKILL at random moments. Run by test_killed.py as a process.
 
-    python kill_grid.py kill KIND FOLDER SEED LIVES       the same grid again and again until LIVES children have died
-    python kill_grid.py share FOLDER CELLS RUNNERS        several runners at once on one folder
+    python kill_grid.py kill KIND FOLDER SEED LIVES            one grid again and again until LIVES children have died
+    python kill_grid.py share FOLDER SEED CELLS RUNNERS KILLS  several runners on one folder, of which KILLS are killed
+                                                               and replaced
 
 KIND is `trivial` (cells that take a moment) or `network` (a small network on tiny images). The last line printed is a
 JSON object.
@@ -14,12 +15,13 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 from experiment_work import InlineEngine, acting, make_cells, note, notes, small_grid, write_domains
 
-from sohot.experiments.grid_run import GridWatcher, plan_grid, run_cells, run_grid
-from sohot.experiments.store import Store
+from sohot.experiments import Store, plan_grid, run_grid
+from sohot.experiments.grid_run import GridWatcher, run_cells
 
 
 class Noting(GridWatcher):
@@ -32,7 +34,8 @@ class Noting(GridWatcher):
 
 def run_trivial(folder: Path, count: int = 30, seconds: float = 0.005) -> None:
     cells = make_cells(count, act=f"sleep:{seconds}")
-    with Store(folder / "results.sqlite") as store:
+    with Store(folder) as store:
+        store.plan(cells)
         run_cells(cells, store, InlineEngine(), acting(folder / "work"), watcher=Noting(folder))
 
 
@@ -42,29 +45,40 @@ def run_network(folder: Path) -> None:
     run_grid(plan, InlineEngine(), watcher=Noting(folder))
 
 
-def in_child(job, delay: float | None) -> int:
-    """Do a job in a process that dies after a while; return the signal it died of, 0 if it was done before."""
+def start(job) -> int:
+    """Do a job in a process; return its number."""
     child = os.fork()
     if child == 0:
-        if delay is not None:
-            threading.Timer(delay, os.kill, (os.getpid(), signal.SIGKILL)).start()
         try:
             job()
             os._exit(0)
         except BaseException as error:
             print(repr(error), file=sys.stderr, flush=True)
             os._exit(1)
-    status = os.waitpid(child, 0)[1]
-    if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status):
-        raise SystemExit(f"a child failed with {os.WEXITSTATUS(status)}")
-    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    return child
+
+
+def in_child(job, delay: float | None) -> int:
+    """Do a job in a process that dies after a while; return the signal it died of, 0 if it was done before."""
+
+    def dying() -> None:
+        if delay is not None:
+            threading.Timer(delay, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        job()
+
+    code = os.waitstatus_to_exitcode(os.waitpid(start(dying), 0)[1])
+    if code > 0:
+        raise SystemExit(f"a child failed with {code}")
+    return -code
 
 
 def table(folder: Path) -> dict:
-    with Store(folder / "results.sqlite") as store:
-        records, attempts = store.records(), store.attempts()
+    """What is stored, without the times; and how many attempts there were at each cell."""
+    records = Store(folder).records()
     results = {one.key: {k: v for k, v in one.result.as_json().items() if k != "seconds"} for one in records}
-    return {"results": results, "attempts": len(attempts), "states": sorted({one.status for one in records})}
+    files = [json.loads((folder / "cells" / f"{one.key}.json").read_text()) for one in records]
+    claims = [file.name for file in (folder / "cells").glob("*.claim")]
+    return {"results": results, "attempts": [len(one["attempts"]) for one in files], "claims": claims}
 
 
 def kill(kind: str, root: Path, seed: int, lives: int) -> dict:
@@ -89,22 +103,36 @@ def kill(kind: str, root: Path, seed: int, lives: int) -> dict:
     return {"deaths": deaths, "again": again, "killed": table(folder), "whole": table(root / "whole")}
 
 
-def share(folder: Path, cells: int, runners: int) -> dict:
+def share(folder: Path, seed: int, cells: int, runners: int, kills: int) -> dict:
     (folder / "work").mkdir(parents=True)
-    children = []
-    for _ in range(runners):
-        child = os.fork()
-        if child == 0:
-            try:
-                run_trivial(folder, cells, 0.01)
-                os._exit(0)
-            except BaseException as error:
-                print(repr(error), file=sys.stderr, flush=True)
-                os._exit(1)
-        children.append(child)
+    chance, deaths = random.Random(seed), 0
+
+    def job() -> None:
+        run_trivial(folder, cells, 0.01)
+
+    children = {start(job) for _ in range(runners)}
+    while deaths < kills:
+        time.sleep(chance.uniform(0.0, 0.05))
+        child = chance.choice(sorted(children))
+        if os.waitpid(child, os.WNOHANG)[0]:
+            children.remove(child)  # everything is done
+            break
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        deaths += 1
+        children = children - {child} | {start(job)}
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     done = [line.split() for line in notes(folder / "work")]
-    return {"codes": codes, "cells": [cell for cell, _ in done], "runners": sorted({pid for _, pid in done})}
+    found = table(folder)
+    return {
+        "codes": codes,
+        "deaths": deaths,
+        "stored": len(found["results"]),
+        "attempts": found["attempts"],
+        "claims": found["claims"],
+        "begun": Counter(cell for cell, _ in done),
+        "runners": sorted({pid for _, pid in done}),
+    }
 
 
 def main() -> None:
@@ -115,7 +143,7 @@ def main() -> None:
     if mode == "kill":
         found = kill(rest[0], Path(rest[1]), int(rest[2]), int(rest[3]))
     else:
-        found = share(Path(rest[0]), int(rest[1]), int(rest[2]))
+        found = share(Path(rest[0]), *map(int, rest[1:]))
     print(json.dumps(found))
 
 

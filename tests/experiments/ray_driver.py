@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -15,9 +16,11 @@ import torch
 from experiment_work import result_of
 from ray.cluster_utils import Cluster
 
+from sohot.experiments import Store
 from sohot.experiments.cell import Cell
 from sohot.experiments.engines.ray import RayEngine
-from sohot.experiments.store import Store
+from sohot.experiments.grid_run import run_cells
+from sohot.experiments.result import CellResult
 
 GOOD = 20
 MAX_RETRIES = 1
@@ -107,7 +110,8 @@ def run_grid(folder: Path) -> dict:
     small = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
     cluster = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
     second = cluster.add_node(**small)
-    store = Store(folder / "results.sqlite")
+    store = Store(folder)
+    store.plan(make_cells())
     pulled: list[str] = []
 
     def claimed() -> Iterator[Cell]:
@@ -130,7 +134,7 @@ def run_grid(folder: Path) -> dict:
     report = {
         "outcomes": [[one.cell.key, one.cell.method, one.result, one.error, one.seconds] for one in outcomes],
         "lost": [one.cell.method for one in outcomes if one.killed],
-        "stored": [[record.key, record.status] for record in store.attempts()],
+        "stored": [[record.key, record.status] for record in store.records()],
         "attempts": attempts(log),
         "second": second.node_id,
         "ahead": ahead,
@@ -138,7 +142,6 @@ def run_grid(folder: Path) -> dict:
         "killed": not killer.is_alive(),
         **ask_too_much(cluster.address),
     }
-    store.close()
     ray.shutdown()
     cluster.shutdown()
     return report
@@ -153,6 +156,50 @@ def ask_too_much(address: str) -> dict:
     except ValueError as error:
         sentence = str(error)
     return {"too_much": sentence, "kept_open": ray.is_initialized()}
+
+
+def share_grid(folder: Path) -> dict:
+    """Run a grid on two machines with two drivers at once, of which one is killed while it has cells."""
+    small = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+    cluster.add_node(**small)
+    command = [sys.executable, __file__, "drive", str(folder), cluster.address]
+    first, second = (subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2))
+    held: set[str] = set()
+    while not held or len(Store(folder).records()) < ENDED_BEFORE:
+        assert first.poll() is None, "the first driver ended before it was killed"
+        held = {key for key, holder in Store(folder).claimed_by_others().items() if holder.pid == first.pid}
+        time.sleep(0.02)
+    first.kill()
+    first.wait()
+    codes = [second.wait(), subprocess.call(command, stdout=subprocess.DEVNULL)]
+    files = [json.loads(file.read_text()) for file in (folder / "cells").glob("*.json")]
+    records = Store(folder).records()
+    cluster.shutdown()
+    return {
+        "codes": codes,
+        "held": sorted(held),
+        "done": [record.key for record in records if record.status == "done"],
+        "attempts": [len(one["attempts"]) for one in files if "cell" in one],
+        "begun": [line["key"] for line in attempts(folder / "attempts.jsonl") if line["what"] == "begin"],
+        "claims": [file.name for file in (folder / "cells").glob("*.claim")],
+    }
+
+
+def drive(folder: Path, address: str) -> dict:
+    """Run the cells that do well, of a grid that others may be computing, too."""
+    cells = [cell for cell in make_cells() if cell.method == "good"]
+    with Store(folder) as store:
+        store.plan(cells)
+        run_cells(cells, store, RayEngine(address, workers=2), partial(well, folder / "attempts.jsonl"))
+    return {}
+
+
+def well(log: Path, cell: Cell) -> CellResult:
+    """Note the attempt, and take a moment."""
+    note(log, "begin", cell)
+    time.sleep(0.25)
+    return result_of(steps=cell.split)
 
 
 class Terminated(BaseException):
@@ -181,4 +228,5 @@ def run_here(folder: Path) -> dict:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"grid": run_grid, "here": run_here}[sys.argv[1]](Path(sys.argv[2]))))
+    modes = {"grid": run_grid, "share": share_grid, "drive": drive, "here": run_here}
+    print(json.dumps(modes[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])))

@@ -200,8 +200,6 @@ def test_the_table_shows_defaults_of_training_on_features(tmp_path):
 def test_bad_settings_are_named():
     with pytest.raises(ValueError, match="frozen: unknown setting on frozen features 'stepz'; did you mean 'steps'"):
         small_grid(frozen={"stepz": 3})
-    with pytest.raises(ValueError, match="frozen: 'learning_rate' is now called 'lr'"):
-        small_grid(frozen={"learning_rate": 0.1})
     with pytest.raises(ValueError, match="frozen: steps must be an integer of at least 1"):
         small_grid(frozen={"steps": 0})
     with pytest.raises(ValueError, match=r"frozen_space\.sigma1 must be a list of values"):

@@ -1,25 +1,24 @@
 """The driver: what fails is kept and told, what is done is kept, and nothing is held when it stops."""
 
 import shutil
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
 import pytest
 from experiment_work import InlineEngine, act, acting, make_cells, notes, result_of, small_grid, write_domains
 
+from sohot.experiments import Store
 from sohot.experiments.engines import Outcome, make_engine
 from sohot.experiments.grid import read_grid
 from sohot.experiments.grid_run import GridWatcher, plan_grid, run_cells, run_grid
-from sohot.experiments.store import Store
 
 ENGINE = InlineEngine()
 
 
 @pytest.fixture
 def store(tmp_path):
-    with Store(tmp_path / "results.sqlite") as opened:
+    with Store(tmp_path) as opened:
+        opened.plan(make_cells(3))
         yield opened
 
 
@@ -31,7 +30,7 @@ def failing(count, kind="fail"):
 def test_a_failing_cell_does_not_stop_the_others(store):
     cells = failing(3)
     assert run_cells(cells, store, ENGINE, act).computed == 3
-    assert [(one.status, one.error) for one in store.records()] == [
+    assert [(one.status, one.error) for one in store.records(cells)] == [
         ("failed", "cell 1 fails on purpose"),
         ("done", None),
         ("done", None),
@@ -39,18 +38,21 @@ def test_a_failing_cell_does_not_stop_the_others(store):
 
 
 def test_a_result_that_cannot_be_stored_is_a_failure(store):
-    run_cells(failing(2, "nan"), store, ENGINE, act)
-    assert [one.status for one in store.records()] == ["failed", "done"]
-    assert "its result cannot be stored" in store.records()[0].error
+    cells = failing(2, "nan")
+    run_cells(cells, store, ENGINE, act)
+    records = store.records(cells)
+    assert [one.status for one in records] == ["failed", "done"]
+    assert "its result cannot be stored" in records[0].error
 
 
 def test_failed_cells_are_kept_and_tried_again_when_asked(tmp_path):
     cells = failing(3)
-    file = tmp_path / "results.sqlite"
     for retry, computed in ((False, 3), (False, 0), (True, 1), (False, 0)):
-        with Store(file) as store:
-            left = [cell for cell in cells if cell.key not in store.settled(retry=retry)]
-            assert run_cells(left, store, ENGINE, acting(tmp_path), retry).computed == computed
+        with Store(tmp_path) as store:
+            store.plan(cells, retry=retry)
+            settled = store.settled(cells)
+            left = [cell for cell in cells if cell.key not in settled]
+            assert run_cells(left, store, ENGINE, acting(tmp_path)).computed == computed
     assert [line.split()[0] for line in notes(tmp_path)] == ["1", "2", "3", "1"]
 
 
@@ -64,15 +66,14 @@ class KillingEngine:
 
 def test_a_cell_whose_worker_was_killed_is_reported_and_left_for_the_next(tmp_path, store):
     good, bad = make_cells(2)
-    other = Store(tmp_path / "results.sqlite")
+    other = Store(tmp_path)
     assert other.claim(good)
     other.finish(good, result_of())
-    other.close()
     ended = run_cells([good, bad], store, KillingEngine(), act)
     assert (ended.computed, [one.cell for one in ended.killed]) == (1, [bad])
-    assert store.settled() == {good.key: "done"}
+    assert store.settled([good, bad]) == {good.key: "done"}
     assert run_cells([bad], store, ENGINE, act).computed == 1  # it was given back
-    assert store.settled() == {good.key: "done", bad.key: "done"}
+    assert store.settled([good, bad]) == {good.key: "done", bad.key: "done"}
 
 
 def test_a_grid_whose_workers_are_killed_fails_and_goes_on_when_called_again(tmp_path):
@@ -90,40 +91,41 @@ def test_a_stopped_driver_holds_nothing(tmp_path):
         raise KeyboardInterrupt(cell.label())
 
     cell = make_cells(1)[0]
-    with pytest.raises(KeyboardInterrupt), Store(tmp_path / "results.sqlite") as store:
-        run_cells([cell], store, ENGINE, stop)
-    with Store(tmp_path / "results.sqlite") as store:
+    with Store(tmp_path) as store:
+        store.plan([cell])
+        with pytest.raises(KeyboardInterrupt):
+            run_cells([cell], store, ENGINE, stop)
+    with Store(tmp_path) as store:
         assert store.claim(cell)
         assert store.records() == []
 
 
 def test_cells_of_another_runner_are_waited_for(tmp_path, store, monkeypatch):
     cells = make_cells(2)
-    other = Store(tmp_path / "results.sqlite")
+    other = Store(tmp_path)
     assert other.claim(cells[0])
     waited = []
 
     class Watcher(GridWatcher):
-        def waiting(self, count):
-            waited.append(count)
+        def waiting(self, count, hosts):
+            waited.append((count, hosts))
             other.finish(cells[0], result_of(steps=77))
 
     monkeypatch.setattr("sohot.experiments.grid_run._POLL_SECONDS", 0.0)
     assert run_cells(cells, store, ENGINE, act, watcher=Watcher()).computed == 1
-    other.close()
-    assert waited == [1]
+    assert waited == [(1, [])]
     assert {one.result.steps for one in store.records()} == {77, 2}
 
 
 def test_a_cell_that_another_runner_leaves_is_computed(tmp_path, store, monkeypatch):
     cells = make_cells(2)
-    other = Store(tmp_path / "results.sqlite")
+    other = Store(tmp_path)
     assert other.claim(cells[0])
 
     class Watcher(GridWatcher):
-        def waiting(self, count):
-            assert count == 1
-            other.close()
+        def waiting(self, count, hosts):
+            assert (count, hosts) == (1, [])
+            other.release()
 
     monkeypatch.setattr("sohot.experiments.grid_run._POLL_SECONDS", 0.0)
     assert run_cells(cells, store, ENGINE, act, watcher=Watcher()).computed == 2
@@ -160,9 +162,8 @@ def test_a_different_grid_is_refused_while_the_first_is_computed(tmp_path):
 def test_a_cell_whose_record_is_damaged_is_computed_again(tmp_path):
     plan = plan_grid(small_grid(splits=(1,)), write_domains(tmp_path / "data"), tmp_path / "out", device="cpu")
     run_grid(plan, ENGINE)
-    with closing(sqlite3.connect(plan.results)) as file, file:
-        file.execute("UPDATE attempts SET result = '{' WHERE key = ?", (plan.cells[0].key,))
-    with pytest.warns(UserWarning, match="the record of cell photos-sketches split 1 s.t .* is damaged"):
+    (tmp_path / "out" / "cells" / f"{plan.cells[0].key}.json").write_text("{")
+    with pytest.warns(UserWarning, match=f"{plan.cells[0].key}.json is damaged"):
         again = run_grid(plan, ENGINE)
     assert (again.computed, again.kept, again.failed) == (1, 1, [])
     assert len(again.records) == 2
@@ -187,7 +188,7 @@ def test_what_would_make_all_cells_fail_ends_before_the_first(tmp_path):
     shutil.copytree(root / "photos", root / "sketches")  # then every source image is a copy of a target image
     with pytest.raises(ValueError, match="no source images are left to train on"):
         run_grid(plan(small_grid(shifts=("photos-sketches",), splits=(1,))), ENGINE)
-    with Store(tmp_path / "out" / "results.sqlite") as store:
+    with Store(tmp_path / "out") as store:
         assert store.records() == []
         assert store.claim(replace(make_cells(1)[0], frozen=True))
 

@@ -14,7 +14,6 @@ from sohot.data.protocols import POOL, POOLS
 from sohot.experiments import cell_training, frozen, grid, run_cell
 from sohot.experiments.cell_training import Workplace, draw_split
 from sohot.experiments.cell_trunks import needed_features, prepare
-from sohot.experiments.estimate import estimate
 from sohot.experiments.grid_cells import cells
 from sohot.experiments.grid_run import plan_grid, run_grid
 from sohot.reporting import write_outputs
@@ -190,7 +189,6 @@ def test_heads_on_frozen_features_learn_from_the_pool(tmp_path, monkeypatch):
     assert whole == [None, 12, 6]
     assert tried == [None, None, 15, 15, 6, 6]  # two folds each; what a transductive one holds out joins its pool
     assert [records[pool].sizes.get("pool") for pool in EVERY] == [None, 12, 6]
-    assert estimate(plan.cells, [], plan.where, 1, 1).seconds > 0
 
 
 def test_settings_of_heads_for_a_pool_do_not_count_without_one(where):

@@ -103,6 +103,16 @@ def test_a_cell_that_fits_on_no_machine_is_refused(seen):
     assert seen["too_much"] == "no machine of the Ray cluster has 64 CPUs and 0 GPUs"
 
 
+def test_two_drivers_share_a_grid_and_one_goes_on_when_the_other_is_killed(tmp_path):
+    seen = _drive("share", tmp_path)
+    assert seen["codes"] == [0, 0]
+    assert len(seen["done"]) == GOOD
+    assert set(seen["held"]) <= set(seen["done"])
+    assert seen["attempts"] == [1] * GOOD  # a cell that is computed twice has two
+    assert {key for key, times in Counter(seen["begun"]).items() if times > 1} <= set(seen["held"])
+    assert seen["claims"] == []
+
+
 def test_without_a_cluster_ray_starts_here_and_a_signal_stops_it(tmp_path):
     seen = _drive("here", tmp_path)
     assert seen["result"]["threads"] == (os.cpu_count() or 1)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..data.manifest_rows import is_manifest
-from ..experiments.cell import MOST_TRIALS, SELECTIONS, TRIALS
+from ..experiments.cell import CELLS, MOST_TRIALS, SELECTIONS, TRIALS
 from ..experiments.engines import ENGINES
 from ..experiments.grid import COMPLEXITY, Grid, builtin_names, read_grid
 from ..experiments.grid_keys import parse_splits, shapes_features
@@ -87,7 +87,7 @@ A small part of the paper's first table, then more splits of it:
 
     sohot experiment office-alexnet --data office31 --backbone lite0 --shifts A-W --splits 5
 
-Show what would be computed and how long it would take:
+Show what is computed and how long the rest will take:
 
     sohot experiment office-alexnet --data office31 --dry-run
 
@@ -169,11 +169,14 @@ def experiment(
         Path | None,
         _run("--out", help="Folder of the experiment.", show_default="experiments/NAME"),
     ] = None,
-    retry_failed: Annotated[bool, _run("--retry-failed", help="Retry cells that failed before.")] = False,
+    retry: Annotated[
+        bool,
+        _run("--retry", help="Try failed cells again, and cells of other machines on which no command runs any more."),
+    ] = False,
     trust: Annotated[
         bool, _run("--trust", help="Import the Python file that a grid in an experiment's folder names as its network.")
     ] = False,
-    dry_run: Annotated[bool, _run("--dry-run", help="Print the cells and the estimated time.")] = False,
+    dry_run: Annotated[bool, _run("--dry-run", help="Print the cells, and the time that the rest will take.")] = False,
     quiet: Annotated[bool, _run("--quiet", help="No progress.")] = False,
     json: Annotated[bool, _run("--json", help="Print one JSON object.")] = False,
     engine: Annotated[
@@ -219,7 +222,7 @@ def experiment(
     if frozen and engine == "ray":
         raise ValueError("--frozen trains many cells together in one process: omit --engine ray")
     grid = change_grid(name, backbone, shifts, splits, methods, baseline, settings or [], frozen, pool)
-    if not trust and (Path(name).parent / "results.sqlite").exists():  # the grid of a folder, which may be a stranger's
+    if not trust and (Path(name).parent / CELLS).exists():  # the grid of a folder, which may be a stranger's
         refuse_code({**vars(read_grid(name)), "backbone": backbone}, Path(name))
     if data is None:
         where = f" (`sohot data fetch {grid.dataset}` says where to get it)" if grid.dataset != "domains" else ""
@@ -239,9 +242,9 @@ def experiment(
         with results_only():
             plan = plan_grid(grid, data, folder, device=device, select=select, trials=trials, frozen=frozen)
         if dry_run:
-            show_plan(plan, workers=workers, threads=threads, retry_failed=retry_failed, json=json)
+            show_plan(plan, workers=workers, retry=retry, json=json)
         else:
-            run_experiment(plan, made, again, retry_failed=retry_failed, quiet=quiet, json=json)
+            run_experiment(plan, made, again, retry=retry, quiet=quiet, json=json)
 
 
 def command(context: typer.Context) -> str:

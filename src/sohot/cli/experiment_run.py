@@ -1,6 +1,5 @@
 """What `sohot experiment` does with a grid: show the plan, run it, print the results."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,52 +10,34 @@ from ..experiments.cell import Cell
 from ..experiments.engines import Engine
 from ..experiments.engines.local import LocalEngine
 from ..experiments.grid import COMPLEXITY
-from ..experiments.grid_run import GridPlan, GridRun, run_grid
-from ..experiments.result import Attempt
+from ..experiments.grid_run import GridPlan, GridRun, run_grid, time_left
 from ..experiments.store import Store
 from .exit_codes import FAILED
 from .live_progress import watch_grid
 from .output import MOST_LISTED, print_json, print_text, results_only, say
 
 
-def show_plan(plan: GridPlan, *, workers: int | None, threads: int | None, retry_failed: bool, json: bool) -> None:
-    """Print the cells, their states, and the estimated time for the rest; write nothing."""
-    from ..experiments.estimate import Estimate, estimate
+def show_plan(plan: GridPlan, *, workers: int | None, retry: bool, json: bool) -> None:
+    """Print the cells, their states, and the time that the rest will take; write nothing."""
     from ..reporting.pages.words import duration
 
-    records: list[Attempt] = []
-    if plan.results.is_file():
-        with Store(plan.results) as store:
-            records = store.records(every=True)
+    records = Store(plan.where.out).records(plan.cells)
     known = {record.key: record.status for record in records}
     states = [known.get(cell.key, "to do") for cell in plan.cells]
-    settled = ("done",) if retry_failed else ("done", "failed")
+    settled = ("done",) if retry else ("done", "failed")
     pending = [cell for cell, state in zip(plan.cells, states, strict=True) if state not in settled]
-    engine = LocalEngine(workers, plan.where.device, threads)
-    with results_only():
-        try:
-            guess = estimate(pending, records, plan.where, engine.workers, engine.threads)
-        except (OSError, RuntimeError) as error:  # for example without weights: the cells can still be listed
-            guess = Estimate(math.nan, f"nothing: {' '.join(str(error).split())}")
+    parallel = 1 if plan.cells[0].frozen else LocalEngine(workers, plan.where.device).workers
+    seconds = time_left(pending, records, parallel)
     if json:
         cells = [{"key": cell.key, "state": state, **cell.as_dict()} for cell, state in _with(plan, states)]
-        print_json(
-            {
-                **_head(plan),
-                "cells": cells,
-                "seconds": guess.seconds if math.isfinite(guess.seconds) else None,
-                "basis": guess.basis,
-            }
-        )
+        print_json({**_head(plan), "cells": cells, "seconds": seconds})
         return
     for cell, state in _with(plan, states):
         print_text(f"{state:<8}{cell.label()}")
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
     print_text(f"{len(plan.cells)} cells: {counts}; in {plan.where.out}")
-    if math.isfinite(guess.seconds):
-        print_text(f"about {duration(guess.seconds)} to compute {len(pending)}, estimated from {guess.basis}")
-    else:
-        print_text(f"the time cannot be estimated: {guess.basis.removeprefix('nothing: ')}")
+    if seconds is not None:
+        print_text(f"about {duration(seconds)} to compute {len(pending)}, {parallel} in parallel")
 
 
 def _with(plan: GridPlan, states: Sequence[str]) -> list[tuple[Cell, str]]:
@@ -67,10 +48,10 @@ def _head(plan: GridPlan) -> dict[str, Any]:
     return {"experiment": plan.grid.name, "title": plan.grid.title, "out": str(plan.where.out)}
 
 
-def run_experiment(plan: GridPlan, engine: Engine, again: str, *, retry_failed: bool, quiet: bool, json: bool) -> None:
+def run_experiment(plan: GridPlan, engine: Engine, again: str, *, retry: bool, quiet: bool, json: bool) -> None:
     """Compute the cells, write tables, figures and the report, and print the table."""
     with results_only(), watch_grid(quiet) as watcher:
-        run = run_grid(plan, engine, retry_failed=retry_failed, watcher=watcher)
+        run = run_grid(plan, engine, retry=retry, watcher=watcher)
     _present(plan, run, again, quiet, json)
     if run.failed:
         raise typer.Exit(FAILED)
@@ -101,7 +82,7 @@ def _present(plan: GridPlan, run: GridRun, again: str, quiet: bool, json: bool) 
         if len(run.failed) > MOST_LISTED:
             say(f"  … and {len(run.failed) - MOST_LISTED} more")
         stored = any(record.result is None for record in run.records)
-        tried = " --retry-failed" if stored and "--retry-failed" not in again else ""
+        tried = " --retry" if stored and "--retry" not in again else ""
         say(f"retry them with: {again}{tried}")
     say(f"{run.total} cells, {run.computed} computed now, {run.kept} kept; results in {plan.where.out}")
 

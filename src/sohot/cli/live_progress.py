@@ -1,10 +1,11 @@
 """Live progress of commands, on standard error."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.progress import Progress, TaskID
 
+from ..data.names import enumerate_words
 from ..experiments.cell import Cell
 from ..experiments.engines import Outcome
 from ..experiments.grid_run import GridWatcher
@@ -102,10 +103,11 @@ class TerminalGridWatcher(GridWatcher):
         say(f"{place} {outcome.cell.label()}: {found}, {outcome.seconds:.0f} s")
         self._show()
 
-    def waiting(self, count: int) -> None:
-        """Print once that other runners hold the remaining cells."""
+    def waiting(self, count: int, hosts: Sequence[str]) -> None:
+        """Print once that other processes hold the remaining cells."""
         if not self._said_waiting:
-            say(f"waiting for {count} cells that another runner is computing in this folder")
+            places = f" on {enumerate_words(hosts)}; if it is dead, stop this one and add --retry" if hosts else ""
+            say(f"waiting for {count} cells that another command is computing{places}")
             self._said_waiting = True
 
     def _show(self) -> None:

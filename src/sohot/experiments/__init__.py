@@ -9,5 +9,6 @@ if TYPE_CHECKING:
     from .grid import read_grid as read_grid
     from .grid_run import plan_grid as plan_grid
     from .grid_run import run_grid as run_grid
+    from .store import Store as Store
 else:
     __getattr__, __dir__, __all__ = lazy_parts(__name__)

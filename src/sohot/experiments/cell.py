@@ -15,6 +15,9 @@ from ..runs.config import POOL_OPTIONS
 RESULTS_VERSION = 1
 """Part of every key; raise it when a code change alters results, so that old results are not taken for new ones."""
 
+CELLS = "cells"
+"""Folder in that of an experiment that holds the results of its cells."""
+
 SELECTIONS = ("none", "cv", "validation")
 
 TRIALS = 20

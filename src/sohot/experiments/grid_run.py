@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from socket import gethostname
 from typing import NamedTuple
 
 from ..data.datasets import open_dataset
@@ -17,11 +18,11 @@ from .engines import Engine, Outcome, Work
 from .frozen import FrozenEngine
 from .grid import Grid, write_grid
 from .grid_cells import cells
-from .result import Attempt
+from .result import Attempt, done_cells
 from .run_cell import run_cell
 from .store import Store
 
-RESULTS, GRID = "results.sqlite", "grid.toml"
+GRID = "grid.toml"
 _POLL_SECONDS = 0.5
 
 
@@ -39,11 +40,6 @@ class GridPlan:
     cells: list[Cell]
     where: Workplace
 
-    @property
-    def results(self) -> Path:
-        """The results file."""
-        return self.where.out / RESULTS
-
 
 class GridWatcher:
     """Receives reports while a grid runs; this one ignores them."""
@@ -59,8 +55,8 @@ class GridWatcher:
     def finished(self, outcome: Outcome) -> None:
         """Receive the outcome of a cell."""
 
-    def waiting(self, count: int) -> None:
-        """Receive the number of cells that other runners compute while none are left for us."""
+    def waiting(self, count: int, hosts: Sequence[str]) -> None:
+        """Receive how many cells other processes compute while none are left for us, and on which other machines."""
 
 
 @dataclass
@@ -111,9 +107,7 @@ def plan_grid(
     return GridPlan(grid, found, Workplace(root.absolute(), out.absolute(), grid.data, device, workers))
 
 
-def run_grid(
-    plan: GridPlan, engine: Engine, *, retry_failed: bool = False, watcher: GridWatcher | None = None
-) -> GridRun:
+def run_grid(plan: GridPlan, engine: Engine, *, retry: bool = False, watcher: GridWatcher | None = None) -> GridRun:
     """Compute the cells of a grid that are not done yet.
 
     If killed at any moment and started again, it continues: finished cells are kept. Several processes may work on
@@ -122,33 +116,42 @@ def run_grid(
     Args:
         plan: The result of `plan_grid`.
         engine: Computes the cells.
-        retry_failed: Retry cells that failed before.
+        retry: Try failed cells again, and take over the cells of processes on other machines, which may be dead.
         watcher: Receives the progress.
 
     Raises:
-        StoreError: The results cannot be written, for example because the disk is full.
+        OSError: The results cannot be written, for example because the disk is full.
     """
     watcher = watcher or GridWatcher()
-    out = plan.where.out
-    out.mkdir(parents=True, exist_ok=True)
-    with Store(plan.results) as store:
-        store.plan(plan.cells)
-        write_grid(plan.grid, out / GRID)
-        known = store.settled(retry=retry_failed)
-        settled = [known.get(cell.key) for cell in plan.cells]
-        pending = [cell for cell, ended in zip(plan.cells, settled, strict=True) if ended is None]
-        kept = settled.count("done")
-        watcher.begin(len(plan.cells), kept, settled.count("failed"))
+    with Store(plan.where.out) as store:
+        store.plan(plan.cells, retry=retry)
+        write_grid(plan.grid, plan.where.out / GRID)
+        known = store.settled(plan.cells)
+        states = [known.get(cell.key) for cell in plan.cells]
+        pending = [cell for cell, state in zip(plan.cells, states, strict=True) if state is None]
+        kept = states.count("done")
+        watcher.begin(len(plan.cells), kept, states.count("failed"))
         if any(cell.frozen for cell in pending):
             engine = FrozenEngine(plan.where, watcher.progress)
         first = partial(prepare, pending, plan.where, watcher.progress)
-        ended = run_cells(pending, store, engine, partial(run_cell, where=plan.where), retry_failed, watcher, first)
-        keys = {cell.key for cell in plan.cells}
-        records = [one for one in store.records(every=True) if one.key in keys]
+        ended = run_cells(pending, store, engine, partial(run_cell, where=plan.where), watcher, first)
+        records = store.records(plan.cells)
     done = {one.key for one in records if one.result is not None}  # by us or others
     failed = {one.key: (one.cell, str(one.error)) for one in records if one.result is None}
     failed |= {one.cell.key: (one.cell, str(one.error)) for one in ended.killed if one.cell.key not in done}
     return GridRun(len(plan.cells), ended.computed, kept, list(failed.values()), records)
+
+
+def time_left(pending: Sequence[Cell], records: Sequence[Attempt], workers: int) -> float | None:
+    """Return how many seconds cells take if they take as long as the finished ones did; None before one is finished.
+
+    Args:
+        pending: The cells.
+        records: Attempts at cells of the same grid.
+        workers: Cells that are computed in parallel.
+    """
+    done = [sum(result.seconds.values()) for _, result in done_cells(records)]
+    return sum(done) / len(done) * len(pending) / workers if done else None
 
 
 class CellsRun(NamedTuple):
@@ -169,35 +172,34 @@ def run_cells(
     store: Store,
     engine: Engine,
     work: Work,
-    retry_failed: bool = False,
     watcher: GridWatcher | None = None,
     prepare: Callable[[], object] | None = None,
 ) -> CellsRun:
-    """Compute cells, except those of other runners; return when all are done or have failed.
+    """Compute cells, except those of other processes; return when all are done or have failed.
 
-    What has to be done before the first cell, `prepare`, is done when the engine asks for it: its processes may start
-    meanwhile.
+    `prepare` is called before the first cell, if any is ours to compute.
     """
     watcher = watcher or GridWatcher()
     computed, killed = 0, dict[str, Outcome]()
     first = [] if prepare is None else [prepare]
 
     def claimed(cells: Sequence[Cell]) -> Iterator[Cell]:
-        while first:
-            first.pop()()
         for cell in cells:
-            if store.claim(cell, retry=retry_failed):
+            if store.claim(cell):
+                while first:
+                    first.pop()()
                 watcher.started(cell)
                 yield cell
 
     left = list(pending)
     while left:
-        held = store.claimed_by_others()
-        free = [cell for cell in left if cell.key not in held]
+        holders = store.claimed_by_others()
+        free = [cell for cell in left if cell.key not in holders]
         if not free:
-            watcher.waiting(len(left))
+            elsewhere = {holders[cell.key].host for cell in left} - {gethostname()}
+            watcher.waiting(len(left), sorted(elsewhere))
             time.sleep(_POLL_SECONDS)
-        with closing(engine.run(_Counted(claimed(free), len(free)), work)) as outcomes:  # type: ignore[type-var] # all are generators
+        with closing(engine.run(claimed(free), work)) as outcomes:  # type: ignore[type-var] # all are generators
             for outcome in outcomes:
                 if outcome.killed:
                     killed[outcome.cell.key] = outcome
@@ -206,25 +208,9 @@ def run_cells(
                     _keep(store, outcome)
                 watcher.finished(outcome)
                 computed += 1
-        settled = store.settled(retry=retry_failed)
+        settled = store.settled(left)
         left = [cell for cell in left if cell.key not in settled and cell.key not in killed]
     return CellsRun(computed, list(killed.values()))
-
-
-class _Counted:
-    """An iterator that says how many cells it will give at most, see `operator.length_hint`."""
-
-    def __init__(self, cells: Iterator[Cell], most: int) -> None:
-        self._cells, self._most = cells, most
-
-    def __iter__(self) -> Iterator[Cell]:
-        return self
-
-    def __next__(self) -> Cell:
-        return next(self._cells)
-
-    def __length_hint__(self) -> int:
-        return self._most
 
 
 def _keep(store: Store, outcome: Outcome) -> None:

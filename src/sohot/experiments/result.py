@@ -1,11 +1,12 @@
 """The result of a cell, and an attempt at a cell as stored."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from ..training.evaluation import Evaluation
 from .cell import Cell
+from .stored_json import check_fields
 
 Curve = Mapping[str, list[float | None]]
 """Losses by name, one value for each entry of "step"; None for values that are not finite."""
@@ -107,6 +108,29 @@ class Attempt:
     def status(self) -> str:
         """How it ended: "done" or "failed"."""
         return "failed" if self.result is None else "done"
+
+
+def attempts_as_json(attempts: Sequence[Attempt]) -> dict[str, Any]:
+    """Return the attempts at one cell as JSON values."""
+    shared = ("key", "cell")
+    each = [{name: value for name, value in asdict(one).items() if name not in shared} for one in attempts]
+    return {"cell": attempts[0].cell.as_dict(), "attempts": each}
+
+
+def attempts_from_json(key: str, content: Mapping[str, Any]) -> list[Attempt]:
+    """Read the output of `attempts_as_json`.
+
+    Raises:
+        ValueError: It is damaged; another error if it is something else.
+    """
+    cell, attempts = Cell.from_dict(content["cell"]), []
+    for stored in content["attempts"]:
+        result = None if stored["result"] is None else CellResult.from_json(stored["result"])
+        attempts.append(Attempt(**{**stored, "key": key, "cell": cell, "result": result}))
+        check_fields(attempts[-1])
+    if not attempts:
+        raise ValueError("it has no attempts")
+    return attempts
 
 
 class DoneCell(NamedTuple):

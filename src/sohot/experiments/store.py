@@ -1,54 +1,46 @@
-"""The results of an experiment in one SQLite file. Attempts are only ever added; claims say who computes what."""
+"""The results of an experiment: a JSON file for each cell, and claims, which say who computes a cell."""
 
 import json
-import sqlite3
+import os
+import re
 import time
 import warnings
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
+from .._files import disk_error, hidden_beside, lock_folder, refuse_link, remove_leftovers, write_bytes, write_json
+from .._process import Runner, is_alive, this_runner
+from .._reading import read_regular
 from ..training.run_folder import versions
-from .cell import Cell
-from .database import Database, StoreError
-from .result import Attempt, CellResult
-from .runners import HEARTBEAT_SECONDS, RUNNERS_SCHEMA, Runners
+from .cell import CELLS, Cell
+from .result import Attempt, CellResult, attempts_as_json, attempts_from_json
 from .stored_json import check_fields, parse_json
 
-__all__ = ["Store", "StoreError"]
-
-FORMAT = 1
-
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS attempts (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, cell TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('done', 'failed')), result TEXT, error TEXT,
-    versions TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, host TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS attempts_by_key ON attempts (key);
-{RUNNERS_SCHEMA}
-CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, runner TEXT NOT NULL, started TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS plan (place INTEGER PRIMARY KEY, key TEXT NOT NULL);
-"""
-_LATEST = """
-SELECT a.* FROM attempts a JOIN (SELECT key, MAX(id) AS id FROM attempts GROUP BY key) b ON a.id = b.id ORDER BY a.id
-"""
-_MOST_NAMED = 10
-_DAMAGE = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
+_PLAN = "plan.json"
+_KEY = re.compile("[0-9a-f]{64}")
+_MOST_BYTES = 1 << 27
+_LOCK_SECONDS, _WRITING_SECONDS = 60.0, 1.0
+T = TypeVar("T")
+_DAMAGE = (OSError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
 
 
 class Store:
-    """Results by cell, and claims, so that runners on one folder never compute a cell twice.
+    """Results by cell, and claims, so that processes that share a folder never compute a cell twice.
 
-    A claim names the process that made it and lapses when that process dies; see `Runners`. A damaged attempt does not
-    count: the others are shown, a warning names its cell, and the cell is computed again.
+    A claim names a process. If that process is dead, others on its machine take the cell over; nobody knows that of a
+    process on another machine, so its claims hold until `plan` is told to retry. A damaged file does not count: a
+    warning names it, the others are read, and its cell is computed again.
 
     Args:
-        file: The SQLite file; created if missing.
+        folder: The folder of the experiment; `plan` creates it.
 
     Raises:
-        StoreError: It cannot be opened or written.
-        ValueError: It is something else, or was written by another version.
+        ValueError: A link leads out of it.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -56,221 +48,178 @@ class Store:
         >>> from sohot.training import evaluate
         >>> result = CellResult(evaluate(torch.eye(2), torch.tensor([0, 1]), 2))
         >>> cell = Cell("office31", "A-W", 1, "so", "lite0")
-        >>> with TemporaryDirectory() as folder:
-        ...     with Store(Path(folder) / "results.sqlite") as store:
-        ...         claimed = store.claim(cell), store.claim(cell)
-        ...         store.finish(cell, result)
-        ...         again = store.claim(cell)
-        ...     claimed, again, store.file.name
-        ((True, False), False, 'results.sqlite')
+        >>> with TemporaryDirectory() as folder, Store(Path(folder)) as store:
+        ...     store.plan([cell])
+        ...     claimed = store.claim(cell), store.claim(cell)
+        ...     store.finish(cell, result)
+        ...     claimed, store.claim(cell), len(store.records())
+        ((True, False), False, 1)
     """
 
-    def __init__(self, file: Path) -> None:
-        self.file = Path(file)
-        self._began: dict[str, str] = {}
-        self._damaged: set[int] = set()
-        self._database = Database(self.file, _SCHEMA, FORMAT)
-        self.runners = Runners(self._database)
-        self._newest = self._database.one("SELECT COALESCE(MAX(id), 0) FROM attempts")
+    def __init__(self, folder: Path) -> None:
+        self.folder = refuse_link(Path(folder) / CELLS)
+        self._me = this_runner()
+        self._claimed: dict[str, str] = {}  # cells that we hold, and when we began them
+        self._retried: dict[str, int] = {}  # cells to try again, and how often they were tried before
+        self._done: dict[str, list[Attempt]] = {}
+        self._damaged: set[Path] = set()
 
     def __enter__(self) -> "Store":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self.release()
 
-    def records(self, *, every: bool = False) -> list[Attempt]:
-        """Return the latest attempt at each cell, oldest first, and warn about damaged ones.
+    def plan(self, cells: Sequence[Cell], *, retry: bool = False) -> None:
+        """Begin work on a grid, and record its cells for `records`.
 
         Args:
-            every: Include cells outside the grid that was planned last in this folder.
-        """
-        with self._database.guard("be read"):
-            planned = {row["key"] for row in self._database.execute("SELECT key FROM plan")}
-            rows = self._database.execute(_LATEST).fetchall()
-        return self._intact([row for row in rows if every or not planned or row["key"] in planned])
-
-    def settled(self, *, retry: bool = False) -> dict[str, str]:
-        """Return the status of cells that need no more computing, "done" or "failed", by key; see `claim`."""
-        with self._database.guard("be read"):
-            rows = self._database.execute("SELECT MAX(id) AS id, key, status FROM attempts GROUP BY key").fetchall()
-        return {row["key"]: row["status"] for row in rows if self._settles(row, retry)}
-
-    def _settles(self, attempt: sqlite3.Row, retry: bool) -> bool:
-        if attempt["id"] in self._damaged:
-            return False
-        return attempt["status"] == "done" or not retry or attempt["id"] > self._newest
-
-    def attempts(self) -> list[Attempt]:
-        """Return all attempts, oldest first, and warn about damaged ones."""
-        with self._database.guard("be read"):
-            return self._intact(self._database.execute("SELECT * FROM attempts ORDER BY id").fetchall())
-
-    def plan(self, cells: Iterable[Cell]) -> None:
-        """Begin work on a grid: register this process, and record the cells, so that `records` omits those of others.
-
-        Damaged attempts at the cells do not count from here on. If another grid was computed here on another machine,
-        which may be dead, this waits for its sign of life.
+            cells: The cells.
+            retry: Try failed cells again, each once, and drop the claims of processes on other machines.
 
         Raises:
             BlockingIOError: Another process is computing a different grid in this folder.
         """
         keys = [cell.key for cell in cells]
-        waited = False
-        while (silent := self._replace_plan(keys)) is not None:
-            if not waited:
-                where = f"process {silent['pid']} on {silent['host']}"
-                warnings.warn(f"{where} was computing another grid here: looking if it still is", stacklevel=2)
-            waited = True
-            time.sleep(HEARTBEAT_SECONDS / 5)
-        self.records()
-
-    def _replace_plan(self, keys: Sequence[str]) -> sqlite3.Row | None:
-        """Record the cells of our grid, or return a process that may still be computing others."""
-        with self._database.transaction():
-            if [row["key"] for row in self._database.execute("SELECT key FROM plan ORDER BY place")] != keys:
-                others = [(row, self.runners.lives(row)) for row in self.runners.others()]
-                for row in (row for row, alive in others if alive):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(self.folder)
+        with self._locked():
+            holders = self.claimed_by_others()
+            for key in [key for key, holder in holders.items() if retry and holder.host != self._me.host]:
+                self._file(key, "claim").unlink(missing_ok=True)
+                del holders[key]
+            if self._planned() != keys:
+                for holder in holders.values():
+                    dead = "" if holder.host == self._me.host else "; if it is dead, add --retry"
                     raise BlockingIOError(
-                        f"{self.file.parent} is in use: process {row['pid']} on {row['host']} is computing a different "
-                        "grid there; wait until it ends, or choose another --out"
+                        f"{self.folder.parent} is in use: process {holder.pid} on {holder.host} is computing a "
+                        f"different grid there; wait until it ends, or choose another --out{dead}"
                     )
-                for row in (row for row, alive in others if alive is None):
-                    return row
-                self.runners.forget_others()  # or the next grid would wait for them again
-                self._database.execute("DELETE FROM plan")
-                for key in keys:
-                    self._database.execute("INSERT INTO plan (key) VALUES (?)", (key,))
-            self.runners.join()
-        return None
+                write_json(self.folder / _PLAN, keys)
+        self._retried = {key: len(self._attempts(key)) for key in keys} if retry else {}
 
-    def claim(self, cell: Cell, *, retry: bool = False) -> bool:
-        """Claim a cell, if no one else has it and it is not done.
+    def records(self, cells: Iterable[Cell] | None = None) -> list[Attempt]:
+        """Return the latest attempt at each cell, in order; None for the cells of the grid that was planned last."""
+        keys = self._planned() if cells is None else [cell.key for cell in cells]
+        return [attempts[-1] for key in keys if (attempts := self._attempts(key))]
 
-        Args:
-            cell: The cell.
-            retry: Also claim failed cells, unless retried since this store was opened.
+    def settled(self, cells: Iterable[Cell]) -> dict[str, str]:
+        """Return the status of those cells that need no more computing, "done" or "failed", by key."""
+        return {one.key: one.status for one in self.records(cells) if self._settles(one.key)}
 
-        Returns:
-            Whether it is ours now.
-        """
+    def claim(self, cell: Cell) -> bool:
+        """Claim a cell, if nobody else has it and it is not settled; return whether it is ours now."""
         key = cell.key
-        self._database.write_ahead()
-        with self._database.transaction(durable=False):
-            last = self._database.execute(
-                "SELECT id, status FROM attempts WHERE key = ? ORDER BY id DESC LIMIT 1", (key,)
-            ).fetchone()
-            if (last is not None and self._settles(last, retry)) or self._holder_lives(key):
+        with self._locked():
+            if not self._take(key):
                 return False
-            self.runners.join()
-            self._began[key] = _now()
-            self._database.execute(
-                "INSERT OR REPLACE INTO claims (key, runner, started) VALUES (?, ?, ?)",
-                (key, self.runners.id, self._began[key]),
-            )
+        if self._settles(key):  # looked at with the claim in hand: who finishes a cell stores it before letting go
+            self._let_go(key)
+            return False
+        self._claimed[key] = _now()
         return True
 
-    def claimed_by_others(self) -> set[str]:
-        """Return the keys of cells that other live runners are computing."""
-        with self._database.guard("be read"):
-            rows = self._database.execute("SELECT key FROM claims WHERE runner != ?", (self.runners.id,)).fetchall()
-            return {row["key"] for row in rows if self._holder_lives(row["key"])}
+    def claimed_by_others(self) -> dict[str, Runner]:
+        """Return the processes that compute cells, by key, except this one; those of other machines may be dead."""
+        keys = [file.stem for file in self.folder.glob("*.claim") if file.stem not in self._claimed]
+        return {key: holder for key in keys if (holder := self._holder(key)) is not None}
 
     def finish(self, cell: Cell, result: CellResult) -> None:
-        """Record that a cell is done, and its result.
+        """Store the result of a cell.
 
         Raises:
             ValueError: JSON cannot hold the result.
+            OSError: It cannot be written, for example because the disk is full.
         """
-        self._add(cell, "done", json.dumps(result.as_json(), allow_nan=False), None)
+        self._add(cell, result, None)
 
     def fail(self, cell: Cell, error: str) -> None:
-        """Record that a cell failed, and why."""
-        self._add(cell, "failed", None, error)
+        """Store why a cell failed."""
+        self._add(cell, None, error)
 
     def release(self, cell: Cell | None = None) -> None:
         """Release one of our unfinished cells, or all of them."""
-        with self._database.transaction():
-            ours = "DELETE FROM claims WHERE runner = ?"
-            if cell is None:
-                self._database.execute(ours, (self.runners.id,))
-            else:
-                self._database.execute(f"{ours} AND key = ?", (self.runners.id, cell.key))
+        for key in [*self._claimed] if cell is None else [cell.key]:
+            self._let_go(key)
 
-    def close(self) -> None:
-        """Release our cells and close the file."""
-        self.runners.silence()
-        if self.runners.joined:
-            with suppress(StoreError):  # a full disk was reported before; our claims lapse with this process
-                self.release()
-                with self._database.transaction():
-                    self.runners.leave()
-        self._database.close()
-
-    def _add(self, cell: Cell, status: str, result: str | None, error: str | None) -> None:
+    def _add(self, cell: Cell, result: CellResult | None, error: str | None) -> None:
         key, now = cell.key, _now()
-        values = (key, json.dumps(cell.as_dict()), status, result, error, json.dumps(versions()))
-        with self._database.transaction():
-            self._database.execute(
-                "INSERT INTO attempts (key, cell, status, result, error, versions, started, finished, host) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*values, self._began.get(key, now), now, self.runners.me.host),
-            )
-            self._database.execute("DELETE FROM claims WHERE key = ? AND runner = ?", (key, self.runners.id))
-        self._began.pop(key, None)
+        attempt = Attempt(key, cell, result, error, versions(), self._claimed.get(key, now), now, self._me.host)
+        content = json.dumps(attempts_as_json([*self._attempts(key), attempt]), allow_nan=False).encode()
+        file = self._file(key, "json")
+        temporary = hidden_beside(file)
+        try:
+            write_bytes(temporary, content)
+            os.replace(temporary, file)  # without waiting for the name: if power fails, the cell is computed again
+        except OSError as failure:
+            temporary.unlink(missing_ok=True)
+            raise disk_error(failure, file) from failure
+        self._let_go(key)
 
-    def _holder_lives(self, key: str) -> bool:
-        """Tell whether a cell is claimed by a live process, ourselves included."""
-        row = self._database.execute(
-            "SELECT r.* FROM claims c JOIN runners r ON r.id = c.runner WHERE c.key = ?", (key,)
-        ).fetchone()
-        return row is not None and self.runners.lives(row) is not False
+    def _attempts(self, key: str) -> list[Attempt]:
+        if key not in self._done:
+            attempts = self._read(self._file(key, "json"), partial(attempts_from_json, key)) or []
+            if not attempts or attempts[-1].result is None:
+                return attempts
+            self._done[key] = attempts
+        return self._done[key]
 
-    def _intact(self, rows: Iterable[sqlite3.Row]) -> list[Attempt]:
-        found, damaged = [], []
-        for row in rows:
+    def _settles(self, key: str) -> bool:
+        attempts = self._attempts(key)
+        return bool(attempts) and (attempts[-1].result is not None or self._retried.get(key) != len(attempts))
+
+    def _planned(self) -> list[str]:
+        return self._read(self.folder / _PLAN, lambda keys: [key for key in keys if _KEY.fullmatch(key)]) or []
+
+    def _read(self, file: Path, decode: Callable[[Any], T]) -> T | None:
+        """Read a JSON file; None if there is none, or it is damaged, which is said once."""
+        try:
+            return decode(parse_json(read_regular(refuse_link(file), _MOST_BYTES)))
+        except FileNotFoundError:
+            return None
+        except _DAMAGE as error:
+            if file not in self._damaged:
+                reason = f"it has no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+                warnings.warn(f"{file} is damaged and does not count: {reason}", stacklevel=2)
+            self._damaged.add(file)
+            return None
+
+    def _take(self, key: str) -> bool:
+        """Make a claim, if there is none or its process is dead; nobody else on this machine does so meanwhile."""
+        file = self._file(key, "claim")
+        if self._holder(key) is not None:
+            return False
+        file.unlink(missing_ok=True)
+        try:
+            with open(file, "xb") as stream:
+                stream.write(json.dumps(asdict(self._me)).encode())
+        except FileExistsError:  # made by another machine, on a file system without locks
+            return False
+        return True
+
+    def _let_go(self, key: str) -> None:
+        self._claimed.pop(key, None)
+        if self._holder(key) == self._me:  # else somebody was told that we are dead
+            self._file(key, "claim").unlink(missing_ok=True)
+
+    def _holder(self, key: str) -> Runner | None:
+        """Return the process that claims a cell, unless it is dead."""
+        for wait in (_WRITING_SECONDS, 0.0):
             try:
-                found.append(_attempt(row))
-            except _DAMAGE as error:
-                self._damaged.add(row["id"])
-                damaged.append(f"the record of cell {_name(row)} is damaged and does not count: {error}")
-        for sentence in damaged[:_MOST_NAMED]:
-            warnings.warn(f"{self.file}: {sentence}", stacklevel=3)
-        if len(damaged) > _MOST_NAMED:
-            warnings.warn(f"{self.file}: {len(damaged) - _MOST_NAMED} more records are damaged", stacklevel=3)
-        return found
+                holder = Runner(**parse_json(read_regular(refuse_link(self._file(key, "claim")), _MOST_BYTES)))
+                check_fields(holder)
+                return None if is_alive(holder, self._me) is False else holder
+            except FileNotFoundError:
+                return None
+            except _DAMAGE:
+                time.sleep(wait)  # it is being written, or its process was killed before that
+        return None
 
+    def _file(self, key: str, kind: str) -> Path:
+        return self.folder / f"{key}.{kind}"
 
-def _attempt(row: sqlite3.Row) -> Attempt:
-    """Read an attempt.
-
-    Raises:
-        ValueError: It is damaged; or another of `_DAMAGE`.
-    """
-    if row["status"] not in ("done", "failed"):
-        raise ValueError(f"its status is {row['status']!r}")
-    attempt = Attempt(
-        row["key"],
-        Cell.from_dict(parse_json(row["cell"])),
-        None if row["status"] == "failed" else CellResult.from_json(parse_json(row["result"])),
-        row["error"],
-        dict(parse_json(row["versions"])),
-        row["started"],
-        row["finished"],
-        row["host"],
-    )
-    check_fields(attempt)
-    return attempt
-
-
-def _name(row: sqlite3.Row) -> str:
-    """Name the cell of a damaged attempt, by its key if no more is known."""
-    try:
-        cell = Cell.from_dict(parse_json(row["cell"]))
-        check_fields(cell)
-        return cell.label()
-    except _DAMAGE:
-        return str(row["key"])
+    def _locked(self) -> ExitStack:
+        return lock_folder(self.folder, _LOCK_SECONDS)
 
 
 def _now() -> str:

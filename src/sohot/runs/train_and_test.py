@@ -64,7 +64,6 @@ class TrainedModel:
         logits: Its logits of these images; None likewise.
         seconds: Where the time went.
         sizes: How many images there were.
-        batch_rows: How many of them a step uses.
         notes: What the user should know, one sentence each.
         outputs: What the model makes of its images; None if the run is not kept, and on all ranks but the first.
         start: The classifier on frozen features from which training started; None for a network without pre-trained
@@ -79,7 +78,6 @@ class TrainedModel:
     logits: Tensor | None
     seconds: Seconds
     sizes: Sizes
-    batch_rows: int
     notes: tuple[str, ...] = ()
     outputs: RunOutputs | None = None
     start: FrozenStart | None = None
@@ -182,7 +180,6 @@ def train_and_test(
         logits,
         Seconds(*(after - before for before, after in pairwise(times))),
         Sizes(*(0 if images is None else len(images) for images in used[:3])),
-        batch_rows=sum(map(len, batches.batch(0))),
         notes=tuple(store.notes),
         outputs=outputs,
         start=start,

@@ -78,7 +78,7 @@ def write_report(
 
 def kind_of(folder: Path) -> str:
     """Return what a folder holds: "run", "demo" or "experiment"."""
-    experiment = ("results.sqlite", "grid.toml", "complexity.json", "table.json")
+    experiment = ("grid.toml", "complexity.json", "table.json")
     marks = {"run": ("run.json",), "demo": ("demo.json",), "experiment": experiment}
     for kind, names in marks.items():
         if any((folder / name).is_file() for name in names):
@@ -87,7 +87,7 @@ def kind_of(folder: Path) -> str:
 
     if is_head(folder):
         raise ValueError(f"{folder} holds a head on features, which has no page; `sohot info {folder}` describes it")
-    raise ValueError(f"{folder} holds no run (run.json), demo (demo.json) or experiment (results.sqlite)")
+    raise ValueError(f"{folder} holds no run (run.json), demo (demo.json) or experiment (grid.toml)")
 
 
 def _figure_folder(folder: Path, figures: Path, images: int) -> Path:

@@ -143,7 +143,7 @@ def failure_sections(experiment: "Experiment") -> list[Section]:
     for record in experiment.failed:
         cell = record.cell
         rows.append([*_cell_entries(cell, {**cell.draw, **cell.settings}), record.error or "failed"])
-    told = "These cells are left out of all tables and figures. To try them again, add --retry-failed to the command."
+    told = "These cells are left out of all tables and figures. To try them again, add --retry to the command."
     table = Table(f"{count(len(rows), 'failed cell')}", ["method", "shift", "split", "settings", "error"], rows)
     return [Section("Failed", [Words(told), table])]
 

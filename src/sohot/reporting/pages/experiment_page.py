@@ -34,7 +34,7 @@ from .experiment_blocks import (
 )
 from .words import count, differences_in_words, duration, pairs_of, points
 
-RESULTS, GRID, FIGURES = "results.sqlite", "grid.toml", "figures"
+GRID, FIGURES = "grid.toml", "figures"
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,7 @@ def load_experiments(folder: Path) -> list[Experiment]:
     """
     if not (folder / GRID).is_file():
         raise FileNotFoundError(f"{folder} is not an experiment's folder: it has no {GRID}")
-    records: list[Attempt] = []
-    if (folder / RESULTS).is_file():
-        with Store(folder / RESULTS) as store:
-            records = store.records()
+    records = Store(folder).records()
     grid = read_grid(folder / GRID)
     figures = [folder / FIGURES / f"{name}.png" for name in figure_names(records, grid)]
     parts = []

@@ -121,7 +121,7 @@ def trainer_of(case: Case, method: str, source: Inputs, target: Inputs) -> Itera
         fabric = make_fabric(settings)
         stack.enter_context(reproducible(0, "cuda"))
         model = make_model(case)
-        stack.enter_context(compiled(model, case.compile, fabric.device))
+        stack.enter_context(compiled(model, case.compile))
         domains = [
             Domain(name, inputs, torch.arange(CLASSES).repeat_interleave(len(inputs) // CLASSES), CLASSES)
             for name, inputs in (("source", source), ("target", target))

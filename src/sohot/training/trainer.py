@@ -187,10 +187,11 @@ class Trainer:
         try:
             losses: Losses = self._forward(*batch)
         except Exception as error:
-            if not (self.settings.compile and not_compiled(error) and stop_compiling(self.model)):
+            if self.model._compiled_call_impl is None or not _is_of_the_compiler(error):
                 raise
+            self.model._compiled_call_impl = None
             reason = " ".join(str(error).split())[:200]
-            warnings.warn(f"compile: the streams cannot be compiled ({reason}), continuing without", stacklevel=2)
+            warnings.warn(f"compile: the network cannot be compiled here ({reason}), continuing without", stacklevel=2)
             losses = self._forward(*batch)
         return losses
 
@@ -286,40 +287,17 @@ def _misfit(checkpoint: Checkpoint, error: Exception) -> CheckpointError:
 
 
 @contextmanager
-def compiled(model: nn.Module, wanted: bool, device: torch.device) -> Iterator[None]:
+def compiled(model: nn.Module, wanted: bool) -> Iterator[None]:
     """Compile a model's forward pass inside the block. It stays the same object, and its tensors keep their names."""
-    if wanted and (reason := _no_compiler(device)) is None:
+    if wanted:
         model.compile(dynamic=None)
-    elif wanted:
-        warnings.warn(f"compile: no compiler works ({reason}), continuing without", stacklevel=2)
     try:
         yield
     finally:
-        stop_compiling(model)
+        model._compiled_call_impl = None
 
 
-def stop_compiling(model: nn.Module) -> bool:
-    """Stop using the compiler; return whether it was in use."""
-    was = getattr(model, "_compiled_call_impl", None) is not None
-    model._compiled_call_impl = None
-    return was
-
-
-def not_compiled(error: BaseException) -> bool:
-    """Return whether an error is about compiling."""
+def _is_of_the_compiler(error: Exception) -> bool:
     from torch._dynamo.exc import TorchDynamoException  # slow to import
 
     return isinstance(error, TorchDynamoException)
-
-
-def _no_compiler(device: torch.device) -> str | None:
-    """Compile one line; return why that fails, None if it works."""
-
-    def line(x: Tensor) -> Tensor:
-        return x.sin() + 1
-
-    try:
-        torch.compile(line)(torch.ones(2, device=device))
-    except Exception as error:  # a missing C++ compiler or Triton raises many kinds of error
-        return " ".join(str(error).split())[:200] or type(error).__name__
-    return None

@@ -120,7 +120,7 @@ def fit(
             stack.callback(folder.close)
             checkpoint = _open(folder, ranks)
         stack.enter_context(reproducible(settings.seed, fabric.device.type))
-        stack.enter_context(compiled(model, settings.compile, fabric.device))
+        stack.enter_context(compiled(model, settings.compile))
         trainer = Trainer(fabric, model, source_domain, target_domain, batches, settings, pool)
         stack.callback(trainer.close)
         loggers = run_loggers(settings, folder, checkpoint) if ranks.first else []

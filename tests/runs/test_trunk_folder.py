@@ -1,6 +1,7 @@
 """Shared features: each image passes the trunk once in the life of an experiment, whatever happens between."""
 
 from collections import namedtuple
+from dataclasses import replace
 
 import pytest
 import torch
@@ -85,6 +86,18 @@ def test_images_are_joined_once_each_in_one_order(images):
     joined = join_images([images.subset([5, 1]), images.subset([1, 0])])
     assert [one.files for one in joined] == [tuple(sorted({images.files[row] for row in (0, 1, 5)}))]
     assert joined[0].files == join_images([images.subset([0]), images.subset([1, 5])])[0].files
+
+
+def test_boxes_and_whole_images_are_joined(tmp_path, images):
+    boxes = replace(images, files=images.files[:2], labels=(0, 0), parts=("0,0,8,8", "4,4,16,16"))
+    whole = images.subset([0, 5])
+    for lists in ((boxes, whole), (whole, boxes)):
+        trunk = Counting()
+        features = TrunkFolder(tmp_path / lists[0].name(0), trunk, SPEC)
+        assert fill_folders([(features, lists)], tmp_path, CPU, 0) == trunk.seen == 4
+        for asked in lists:
+            expected = trunk(torch.stack([module_image(asked, row) for row in range(2)]))
+            torch.testing.assert_close(features.inputs(asked).batch(torch.tensor([0, 1])), expected)
 
 
 def test_a_disk_without_room_is_told_before_anything_is_computed(tmp_path, images, monkeypatch):

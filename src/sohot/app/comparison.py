@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from ..data.names import printable
-from ..data.readers import part_of
 from ..reporting.pages.run_images import stored_images
 from ..reporting.pages.run_pictures import Sample, answers
 from ..runs.calibration_file import read_calibration
@@ -71,7 +70,7 @@ def _answers(folder: Path) -> Mapping[tuple[Path, str], Sample]:
     images, calibration = run.images["test"], read_calibration(folder)
     found = answers(images, run.outputs.logits / (1.0 if calibration is None else calibration.temperature))
     by_row = sorted(found, key=lambda sample: sample.row)
-    return {(images.files[one.row].resolve(), part_of(images, one.row)): one for one in by_row}
+    return {(images.files[one.row].resolve(), images.part(one.row)): one for one in by_row}
 
 
 def _own_test(folder: Path) -> dict[str, Any]:

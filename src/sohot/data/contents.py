@@ -8,7 +8,7 @@ from pathlib import Path
 from .._reading import open_regular
 from .decode import UnreadableImage, default_workers, file_state, system_reason
 from .labelled import LabelledImages
-from .readers import find_reader, part_of
+from .readers import find_reader
 
 _CHUNK = 1 << 20
 
@@ -42,7 +42,7 @@ def _holds_many(images: LabelledImages) -> bool:
 
 
 def _key(images: LabelledImages, row: int, file_keys: dict[Path, str]) -> str:
-    content, part = find_reader(images.reader).content, part_of(images, row)
+    content, part = find_reader(images.reader).content, images.part(row)
     if content is not None:
         return hashlib.sha256(content(images.files[row], part)).hexdigest()
     return f"{file_keys[images.files[row]]}#{part}"

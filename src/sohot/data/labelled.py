@@ -24,8 +24,8 @@ class LabelledImages:
         labels: The class of each, an index into `classes`.
         classes: Names of the classes. A class may have no image.
         root: The folder that holds the class folders. Random choices depend on names below it, not on its location.
-        parts: The part of each file to use, if not all of it: a box "left,top,right,bottom", or the number of an image
-            in a file that holds many. Empty, or one for each file.
+        parts: The part of each file to use: a box "left,top,right,bottom", the number of an image in a file that holds
+            many, or "" for the whole file. Empty, or one for each file.
         groups: What each image shows, where several show the same: views of one object, crops of one photograph. A
             group is never split. Empty, or one for each file; "" for an image that stands alone.
         reader: How the files are read: a name in `readers.READERS`.
@@ -89,8 +89,12 @@ class LabelledImages:
 
     def name(self, row: int) -> str:
         """Name one image by its path below `root`, and its part, the same on every machine."""
-        name = relative_name(self.files[row], self.root)
-        return f"{name}#{self.parts[row]}" if self.parts else name
+        name, part = relative_name(self.files[row], self.root), self.part(row)
+        return f"{name}#{part}" if part else name
+
+    def part(self, row: int) -> str:
+        """Return the part of the file that a row refers to; "" for the whole file."""
+        return self.parts[row] if self.parts else ""
 
     @property
     def origin(self) -> str:

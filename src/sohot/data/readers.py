@@ -40,12 +40,7 @@ def read_item(images: LabelledImages, row: int, channels: int = 3, *, at_least: 
         UnreadableImage: It cannot be read.
         ValueError: The list names an unknown reader.
     """
-    return find_reader(images.reader).read(images.files[row], part_of(images, row), channels, at_least)
-
-
-def part_of(images: LabelledImages, row: int) -> str:
-    """Return the part of the file that a row refers to; "" for all of it."""
-    return images.parts[row] if images.parts else ""
+    return find_reader(images.reader).read(images.files[row], images.part(row), channels, at_least)
 
 
 def find_reader(name: str) -> Reader:

@@ -20,7 +20,7 @@ from ..data.image_shards import images_in, scan_shards, shards_at
 from ..data.labelled import LabelledImages, Progress
 from ..data.manifest_rows import is_manifest, read_rows
 from ..data.names import natural_key, printable
-from ..data.readers import find_reader, part_of
+from ..data.readers import find_reader
 from ..data.shard_files import open_image
 from ..networks.backbone import Backbone
 from ..networks.inference import run_views
@@ -184,7 +184,7 @@ def digests(images: LabelledImages) -> list[str]:
     many = find_reader(images.reader).content
 
     def digest(row: int) -> str:
-        file, part = images.files[row], part_of(images, row)
+        file, part = images.files[row], images.part(row)
         found = hashlib.sha256(_content(file) if many is None else many(file, part)).hexdigest()[:32]
         return f"{found}#{part}" if many is None and part else found
 

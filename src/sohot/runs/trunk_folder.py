@@ -242,7 +242,7 @@ def join_images(lists: Iterable[LabelledImages]) -> list[LabelledImages]:
 
 def _joined(rows: Sequence[tuple[LabelledImages, int]]) -> LabelledImages:
     first = rows[0][0]
-    parts = tuple(images.parts[row] for images, row in rows) if first.parts else ()
+    parts = tuple(images.part(row) for images, row in rows)
     files = tuple(images.files[row] for images, row in rows)
     return replace(first, files=files, labels=(0,) * len(rows), classes=("any",), parts=parts, groups=())
 

@@ -29,9 +29,8 @@ _COMMON: dict[str, Any] = {
     "loggers": "none",
 }
 
-# Chosen on the development half of the handwritten digits among nine candidates for each method, by
-# benchmarks/demo_selection.py (tables: demo-selection.md, demo-selection-other-methods.md in benchmarks/results). Each
-# method that aligns no scatters has its own best; those that do share one setting, the best on the average of them.
+# Chosen on the development half of the handwritten digits among nine candidates for each method. Each method that
+# aligns no scatters has its own best; those that do share one setting, the best on the average of them.
 _OWN: dict[str, dict[str, Any]] = {
     "s": {"lr": 1e-2},
     "t": {"lr": 3e-3},

@@ -14,7 +14,7 @@ Rows = npt.NDArray[np.float32]
 Shares = npt.NDArray[np.float64]
 
 POWER = 2
-"""The power of its doubt that a row weighs: chosen on development splits, see studies/unlabelled/suggest.py."""
+"""The power of its doubt that a row weighs: chosen on development splits (docs/results/suggest.md)."""
 UNSURE = 0.5
 """A row counts as unsure if its doubt is above this."""
 MOST_CLUSTERED = 10_000

@@ -5,7 +5,6 @@ import os
 import socket
 import sys
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 
@@ -15,31 +14,29 @@ class Runner:
 
     Attributes:
         host: Name of the machine.
-        place: Identifies the machine, or container: processes are compared only within one place.
         pid: Number of the process.
         began: When it began, in the system's units; "" if unknown.
     """
 
     host: str
-    place: str
     pid: int
     began: str
 
 
 def this_runner() -> Runner:
     """Describe this process."""
-    return Runner(socket.gethostname(), _place(), os.getpid(), _began(os.getpid()) or "")
+    return Runner(socket.gethostname(), os.getpid(), _began(os.getpid()) or "")
 
 
 def is_alive(other: Runner, me: Runner) -> bool | None:
     """Tell whether a process is alive; None if that is unknown, mostly because it is on another machine.
 
     >>> me = this_runner()
-    >>> earlier, elsewhere = Runner(me.host, me.place, me.pid, "earlier"), Runner("elsewhere", "", 1, "")
+    >>> earlier, elsewhere = Runner(me.host, me.pid, "earlier"), Runner("elsewhere", 1, "")
     >>> is_alive(me, me), is_alive(earlier, me), is_alive(elsewhere, me)
     (True, False, None)
     """
-    if (other.host, other.place) != (me.host, me.place):
+    if other.host != me.host:
         return None
     began = _began(other.pid)
     if began is None:
@@ -48,24 +45,24 @@ def is_alive(other: Runner, me: Runner) -> bool | None:
 
 
 def process_tag() -> str:
-    """Name this process in the names of its files: place, number, beginning.
+    """Name this process in the names of its files: machine, number, beginning.
 
     >>> tag_is_alive(process_tag())
     True
     """
     me = this_runner()
-    return f"{_short(me)}-{me.pid}-{me.began}"
+    return f"{_short(me.host)}-{me.pid}-{me.began}"
 
 
 def tag_is_alive(tag: str) -> bool | None:
     """Tell whether the process of a `process_tag` is alive; None if that is unknown."""
     me = this_runner()
-    place, pid, began = tag.split("-")
-    return is_alive(Runner(me.host, me.place, int(pid), began), me) if place == _short(me) else None
+    machine, pid, began = tag.split("-")
+    return is_alive(Runner(me.host, int(pid), began), me) if machine == _short(me.host) else None
 
 
-def _short(runner: Runner) -> str:
-    return hashlib.sha256(f"{runner.host} {runner.place}".encode()).hexdigest()[:8]
+def _short(host: str) -> str:
+    return hashlib.sha256(host.encode()).hexdigest()[:8]
 
 
 def _began(pid: int) -> str | None:
@@ -73,25 +70,11 @@ def _began(pid: int) -> str | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
-        if Path("/proc/self/stat").exists():
-            return None
-        import psutil
-
-        return "" if psutil.pid_exists(pid) else None
+        return None if Path("/proc/self/stat").exists() else ""
     except OSError:
         return ""
     state, *rest = stat.rpartition(")")[2].split()  # the name before it may contain anything
     return None if state in "ZX" else rest[18]
-
-
-@cache
-def _place() -> str:
-    """Identify the boot of this machine and the PID namespace, if the system reveals them."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return ""
 
 
 def search_path() -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +12,6 @@ import onnxruntime
 import pytest
 import torch
 from command_line import Domains, Ended, make_domains, overriding
-from safetensors import safe_open
 from safetensors.torch import save_file
 
 from sohot import SoHoTClassifier
@@ -184,26 +182,6 @@ def test_tables_without_labels_and_of_other_programs(sohot: Sohot, made: tuple[P
     assert [row["truth"] for row in rows_of((tmp_path / "labels.csv").read_text())].count("") == 4
     nested = sohot("features", domains.test, "--no-labels", "--out", out, *QUICK, "--json").json
     assert (nested["rows"], nested["classes"]) == (12, [])
-
-
-def test_heads_of_before_find_their_network_in_the_report(
-    sohot: Sohot, made: tuple[Path, Domains], tmp_path: Path
-) -> None:
-    root, domains = made
-    with safe_open(root / "head" / "model.safetensors", framework="pt") as stored:
-        metadata = stored.metadata()
-        tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 - not a dict
-    content = json.loads(metadata["content"])
-    del content["about"]["network"]
-    old = tmp_path / "old"
-    old.mkdir()
-    save_file(tensors, old / "model.safetensors", {**metadata, "content": json.dumps(content)})
-    ended = sohot("predict", old, domains.test)
-    assert (ended.code, "does not say which network made its features" in ended.last) == (2, True)
-    assert sohot("predict", old, root / "head-test.npz").code == 0
-    shutil.copy(root / "head" / "report.json", old)
-    assert read_head(old).network == read_head(root / "head").network
-    assert sohot("predict", old, domains.test).code == 0
 
 
 def test_weights_from_a_file_are_asked_for_and_checked(sohot: Sohot, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import torch
 from command_line import Domains, Ended, make_domains, newest, python_path
+from made_up_results import make_experiment
 
 import sohot as package
 from sohot._files import sealed
@@ -249,6 +250,24 @@ def test_no_file_of_a_run_is_written_through_a_link(sohot: Sohot, domains: Domai
 # Damage and size
 
 
+def spoil(file: Path, kind: str) -> None:
+    """Put something that must not be read in the place of a file of JSON or TOML."""
+    content = file.read_bytes() if file.is_file() else b""
+    file.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    elif kind == "link":
+        file.with_suffix(".elsewhere").write_bytes(content)
+        file.symlink_to(file.with_suffix(".elsewhere"))
+    elif kind == "deep":
+        file.write_text("[" * 10**5 if file.suffix == ".json" else f"a = {'[' * 10**5}")
+    else:
+        with open(file, "wb") as stream:
+            stream.truncate(1 << 40)  # takes no room on the disk
+
+
 @pytest.mark.parametrize(
     "name", ["run.json", "config.toml", "report.json", "log.csv", "checkpoints/{}/checkpoint.json"]
 )
@@ -256,17 +275,7 @@ def test_no_file_of_a_run_is_written_through_a_link(sohot: Sohot, domains: Domai
 def test_no_file_of_a_run_makes_a_command_hang_or_fail_unexpectedly(
     sohot: Sohot, run_copy: Path, tmp_path: Path, name: str, kind: str
 ):
-    file = run_copy / name.format(newest(run_copy).name)
-    file.unlink(missing_ok=True)
-    if kind == "pipe":
-        os.mkfifo(file)
-    elif kind == "device":
-        file.symlink_to("/dev/zero")
-    elif kind == "deep":
-        file.write_text("[" * 10**5 if file.suffix == ".json" else f"a = {'[' * 10**5}")
-    else:
-        with open(file, "wb") as stream:
-            stream.truncate(1 << 40)  # takes no room on the disk
+    spoil(run_copy / name.format(newest(run_copy).name), kind)
     for command in (("info", run_copy), ("report", run_copy, "--images", 0, "--out", tmp_path / "page.html")):
         ended = sohot(*command)
         assert "unexpected" not in ended.err
@@ -307,6 +316,16 @@ def test_an_edited_description_ends_in_a_sentence(sohot: Sohot, run_copy: Path, 
     (run_copy / name).write_text(json.dumps(sealed(content) if was_sealed else content))
     for command in (("info", run_copy), ("report", run_copy, "--images", 0, "--out", tmp_path / "page.html")):
         refused(sohot(*command), "is damaged")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "deep", "huge", "link"])
+def test_a_result_of_an_experiment_is_passed_over_by_name(sohot: Sohot, tmp_path: Path, kind: str):
+    folder = make_experiment(tmp_path / "experiment", splits=2)
+    file = min((folder / "cells").glob("*.json"), key=lambda path: (path.name == "plan.json", path.name))
+    spoil(file, kind)
+    ended = sohot("report", folder, "--out", tmp_path / "page.html")
+    assert ended.code == 0
+    assert f"{file.name} is damaged and does not count" in ended.err
 
 
 def write_features(file: Path, **changed: Any) -> Path:

@@ -170,7 +170,7 @@ def test_a_machine_that_is_silent_for_a_minute_is_taken_for_dead(tmp_path, monke
     pulse.touch()
     os.utime(pulse, (pulse.stat().st_atime, pulse.stat().st_mtime - silent_for))
     with study_module.SharedStudy(tmp_path, "test", space, 3, 0) as elsewhere, monkeypatch.context() as patch:
-        patch.setattr(elsewhere, "_me", Runner("elsewhere", "another machine", 1, "1"))
+        patch.setattr(elsewhere, "_me", Runner("elsewhere", 1, "1"))
         patch.setattr(elsewhere, "_signature", lambda: {"runner": vars(elsewhere._me), "pulse": pulse.name})
         elsewhere.take()
     here: list[int] = []

@@ -66,7 +66,7 @@ def read_head(path: Path) -> StoredHead:
     """
     file = path / HEAD if path.is_dir() else path
     fit, classes, about = read_fit(file)
-    network = about.get("network") or _read_report(file.parent / REPORT).get("network", {})  # early heads lack it
+    network = about.get("network") or {}
     if not isinstance(network, dict):
         raise ValueError(f"{file} is damaged: it describes the network as {network!r}")
     return StoredHead(path, fit, tuple(map(str, classes.tolist())), network)

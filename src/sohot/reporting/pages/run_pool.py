@@ -127,10 +127,10 @@ def pool_sections(
 
 def _in_words(report: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     """Say how many images there are, what they are to the test, and whether they helped."""
-    facts, pool = report["data"]["pool"], report.get("pool") or {}
+    facts, pool = report["data"]["pool"], report["pool"] or {}
     told = f"Training saw {count(facts['images'], 'target image')} without labels, from {_origin(facts, options)}. "
-    tested = report.get("accuracy") is not None
-    told += _PROTOCOLS.get(str(report.get("protocol")), "") if tested else "There are no test images."
+    tested = report["accuracy"] is not None
+    told += _PROTOCOLS.get(str(report["protocol"]), "") if tested else "There are no test images."
     sentences = (pool.get("sentence"), pool.get("collapse"))
     return [told.strip(), *(f"{text[0].upper()}{text[1:].rstrip('.')}." for text in sentences if text)]
 
@@ -147,7 +147,7 @@ def _origin(facts: Mapping[str, Any], options: Mapping[str, Any]) -> str:
 
 def _prior(report: Mapping[str, Any]) -> list[Block]:
     """Show the estimated class shares of the pool beside those of the labelled target images."""
-    prior = (report.get("pool") or {}).get("prior")
+    prior = (report["pool"] or {}).get("prior")
     if not prior:
         return []
     names = list(prior)

@@ -19,8 +19,6 @@ class _ClassSlots(NamedTuple):
     first: int  # within the domain's part
     classes: int
     width: int
-    taken: Tensor  # (F, G, W, 1) 1 where there is a row, else 0
-    divisors: Tensor  # (F, G, 1, 1) number of rows of each class; 1 without rows
 
     def of(self, features: Tensor) -> Tensor:
         """Select the block from all slots of its domain: (F, G, W, k)."""
@@ -42,22 +40,23 @@ class StackedLabels(DomainLabels):
     def __init__(self, layout: StackLayout, like: Tensor) -> None:
         first, classes = layout.sizes[0], layout.classes().to(like.device)
         slots = torch.split(layout.taken().double(), list(layout.sizes), 1)
-        there = (slots[0] > 0).to(like.device), (slots[1] > 0).to(like.device)
-        super().__init__(classes[:first], classes[first:], layout.num_classes, there)
-        target = slots[1]
-        self.target_shares: Tensor = (target / target.sum(1, keepdim=True).clamp(min=1)).unsqueeze(2).to(like)
-        self.blocks: list[_ClassSlots] = []
+        source, target = ((side > 0).to(like.device) for side in slots)
+        super().__init__(classes[:first], classes[first:], layout.num_classes, (source, target))
+        self.target_shares = (slots[1] / slots[1].sum(1, keepdim=True).clamp(min=1)).unsqueeze(2).to(like)
+        self.blocks: list[
+            tuple[_ClassSlots, Tensor, Tensor]
+        ] = []  # 1 for each row, and what divides sums
         counts = []
         for bucket in layout.buckets:
             firsts, widths = (bucket.source_first, bucket.target_first), (bucket.source_width, bucket.target_width)
             for of_target, first, width in zip((False, True), firsts, widths, strict=True):
                 if not width:
                     continue
-                block = _ClassSlots(of_target, first, len(bucket.classes), width, target, target)
+                block = _ClassSlots(of_target, first, len(bucket.classes), width)
                 taken = block.of(slots[of_target].unsqueeze(2))
                 count = taken.sum(2, keepdim=True)
                 counts.append(count.flatten(1))
-                self.blocks.append(_ClassSlots(*block[:4], taken.to(like), count.clamp(min=1).to(like)))
+                self.blocks.append((block, taken.to(like), count.clamp(min=1).to(like)))
         self.counts = torch.cat(counts, 1).to(like)
 
     def target_mean(self, target: Tensor) -> Tensor:
@@ -77,10 +76,10 @@ class StackedLabels(DomainLabels):
     def _squares(self, source: Tensor, target: Tensor) -> Tensor:
         """Sum the squared distances of each group's rows from their mean: (F, groups)."""
         squares = []
-        for block in self.blocks:
+        for block, taken, divisor in self.blocks:
             rows = block.of(target if block.of_target else source)
-            centred = rows - (rows * block.taken).sum(2, keepdim=True) / block.divisors
-            squares.append((centred * block.taken).square().sum((2, 3)))
+            centred = rows - (rows * taken).sum(2, keepdim=True) / divisor
+            squares.append((centred * taken).square().sum((2, 3)))
         return torch.cat(squares, 1)
 
 

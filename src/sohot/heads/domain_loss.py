@@ -43,9 +43,7 @@ class StackedLabels(DomainLabels):
         source, target = ((side > 0).to(like.device) for side in slots)
         super().__init__(classes[:first], classes[first:], layout.num_classes, (source, target))
         self.target_shares = (slots[1] / slots[1].sum(1, keepdim=True).clamp(min=1)).unsqueeze(2).to(like)
-        self.blocks: list[
-            tuple[_ClassSlots, Tensor, Tensor]
-        ] = []  # 1 for each row, and what divides sums
+        self.blocks: list[tuple[_ClassSlots, Tensor, Tensor]] = []  # 1 for each row, and what divides sums
         counts = []
         for bucket in layout.buckets:
             firsts, widths = (bucket.source_first, bucket.target_first), (bucket.source_width, bucket.target_width)

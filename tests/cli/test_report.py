@@ -24,7 +24,7 @@ def test_an_older_run_is_shown_to_its_network_again_with_progress(sohot, run_cop
 def test_figures_of_a_run_are_drawn_as_files(sohot, run_copy, tmp_path):
     folder = tmp_path / "figures"
     assert sohot("report", run_copy, "--figures", folder, "--quiet").code == 0
-    drawn = ("confusion", "confidence", "pca", "tsne", "scatters")
+    drawn = ("confusion", "confidence", "pca", "tsne")
     names = {f"{name}.{form}" for name in drawn for form in ("png", "svg")}
     assert {file.name for file in folder.iterdir()} == names
     assert (folder / "pca.png").read_bytes().startswith(b"\x89PNG")

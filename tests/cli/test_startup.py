@@ -15,7 +15,6 @@ HEAVY = {
     "matplotlib",
     "optuna",
     "pandas",
-    "plotly",
     "ray",
     "scipy",
     "sklearn",

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from sohot.reporting.figures.confidence import confidence_figure
 from sohot.reporting.pages import run_confidence
-from sohot.reporting.pages.blocks import Side, Words
+from sohot.reporting.pages.blocks import Chart, Words
 from sohot.reporting.pages.run_confidence import confidence_sections
 from sohot.selection.answers import Answers
 from sohot.selection.calibration import Calibration
@@ -40,14 +39,14 @@ def test_images(monkeypatch):
 def content(calibration):
     (section,) = confidence_sections(Path("run"), calibration)
     words = " ".join(block.text for block in section.blocks if isinstance(block, Words))
-    (side,) = (block for block in section.blocks if isinstance(block, Side))
-    return words, side.plots
+    (chart,) = (block for block in section.blocks if isinstance(block, Chart))
+    return words, chart
 
 
 def test_both_errors_are_told_and_drawn(test_images):
     tested, calibration = drawn(600), Calibration.of(drawn(60, seed=1))
     test_images(tested)
-    words, (reliability, risk) = content(calibration)
+    words, chart = content(calibration)
     before, after = (Answers.of(tested, at) for at in (1, calibration.temperature))
     assert after.calibration_error() < before.calibration_error() / 2
     for answers in (before, after):
@@ -55,22 +54,22 @@ def test_both_errors_are_told_and_drawn(test_images):
     assert "15 bins of equal width" in words
     right = int(calibration.answers.right.sum())
     assert f"60 labelled target images, held out in turn, {right} of which were classified correctly" in words
-    assert [trace["name"] for trace in reliability.figure["data"]] == ["calibrated", "before calibration"]
-    assert reliability.figure["data"][0]["x"] == pytest.approx(
-        [100 * one.confidence for one in after.reliability()], abs=0.01
-    )
+    reliability, risk = chart.figure.axes
+    assert [text.get_text() for text in reliability.get_legend().get_texts()] == ["calibrated", "before calibration"]
+    across = reliability.lines[1].get_xdata()
+    assert list(across) == pytest.approx([100 * one.confidence for one in after.reliability()])
     wrong = 1 - after.right.mean()
-    assert risk.figure["data"][0]["y"][-1] == pytest.approx(100 * wrong, abs=0.01)
-    assert risk.figure["data"][0]["x"][-1] == 100
-    assert f"{100 * wrong:.1f} % of all" in risk.description
-    assert len(risk.figure["data"][0]["x"]) <= 400
+    assert risk.lines[0].get_ydata()[-1] == pytest.approx(100 * wrong)
+    assert risk.lines[0].get_xdata()[-1] == 100
+    assert len(risk.lines[0].get_xdata()) <= 400
+    assert f"{100 * wrong:.1f} % of all" in chart.description
 
 
 def test_a_run_that_is_not_calibrated_says_so(test_images):
     test_images(drawn(600))
-    words, (reliability, _) = content(None)
+    words, chart = content(None)
     assert "no held-out target images to calibrate its confidence by" in words
-    assert [trace["name"] for trace in reliability.figure["data"]] == ["not calibrated"]
+    assert [text.get_text() for text in chart.figure.axes[0].get_legend().get_texts()] == ["not calibrated"]
     assert "temperature" not in words
 
 
@@ -94,12 +93,3 @@ def test_a_damaged_run_says_why_in_its_place(tmp_path):
     (tmp_path / "test_outputs.safetensors").write_bytes(b"nothing")
     (section,) = confidence_sections(tmp_path, None)
     assert "cannot be shown" in section.blocks[0].text
-
-
-def test_the_figure_shows_all_bins_and_the_whole_curve():
-    answers = Answers.of(drawn(300))
-    figure = confidence_figure({"a": answers.reliability(), "b": answers.reliability()}, answers.risk_coverage())
-    reliability, risk = figure.axes
-    assert [len(line.get_xdata()) for line in reliability.lines] == [2, *2 * [len(answers.reliability())]]
-    assert risk.lines[0].get_ydata()[-1] == pytest.approx(100 * (1 - answers.right.mean()))
-    assert risk.get_ylim()[0] == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from made_up_results import CLASSES, add_pool, make_run
 
-from sohot.reporting.pages.blocks import Gallery, Page, Plot, Section, Table, Words
+from sohot.reporting.pages.blocks import Chart, Gallery, Section, Side, Table, Words
 from sohot.reporting.pages.run_images import stored_images
 from sohot.reporting.pages.run_page import run_page
 from sohot.reporting.pages.run_pictures import choose_points
@@ -36,8 +36,9 @@ def words(found: Section) -> str:
     return " ".join(block.text for block in found.blocks if isinstance(block, Words))
 
 
-def plots_of(found: Section) -> dict[str, Plot]:
-    return {one.title: one for one in Page("", "run", [], [], [found]).plots()}
+def charts_of(found: Section) -> dict[str, Chart]:
+    charts = [one for block in found.blocks for one in (block.charts if isinstance(block, Side) else [block])]
+    return {chart.title: chart for chart in charts if isinstance(chart, Chart)}
 
 
 def change(file: Path, **values: object) -> None:
@@ -70,22 +71,19 @@ def test_the_section_says_what_the_images_are_and_whether_they_helped(run: Path)
 
 
 def test_shares_of_classes_and_curves_are_drawn(run: Path) -> None:
-    drawn = plots_of(section(run))
+    drawn = charts_of(section(run))
     assert list(drawn) == [
         "Estimated shares of the classes",
         "Pseudo-labels during training",
         "Losses of unlabelled images",
-        "Unlabelled rows that count",
     ]
-    bars = drawn["Estimated shares of the classes"].figure["data"]
-    assert [trace["y"] for trace in bars] == [[50, 30, 20], pytest.approx([100 / 3] * 3, abs=1e-3)]
-    curves = {trace["name"]: trace["y"] for trace in drawn["Pseudo-labels during training"].figure["data"]}
+    (axes,) = drawn["Estimated shares of the classes"].figure.axes
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx([50, 30, 20, *[100 / 3] * 3])
+    (axes,) = drawn["Pseudo-labels during training"].figure.axes
+    curves = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
     assert curves["kept (mask rate)"] == [50, 50]
-    assert [trace["name"] for trace in drawn["Losses of unlabelled images"].figure["data"]] == [
-        "pseudo-labels",
-        "information",
-    ]
-    assert drawn["Unlabelled rows that count"].figure["data"][0]["y"] == [4, 4]
+    (axes,) = drawn["Losses of unlabelled images"].figure.axes
+    assert [line.get_label() for line in axes.lines] == ["pseudo-labels", "information"]
 
 
 def test_the_surest_and_the_least_sure_answers_and_those_to_label_are_shown(run: Path) -> None:

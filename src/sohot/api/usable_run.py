@@ -143,7 +143,7 @@ class Run:
         images: int = 24,
         figures: str | os.PathLike[str] | None = None,
     ) -> Path:
-        """Write one HTML page about the run: figures, tables, plots, samples, how to repeat it.
+        """Write one HTML page about the run: results, charts, samples, how to repeat it.
 
         Args:
             out: The file to write; None for report.html in the run's folder.

@@ -217,7 +217,7 @@ def report(
     json: Json = False,
     trust: Trust = False,
 ) -> None:
-    """Write one HTML page about a run, a demo or an experiment: figures, tables, plots, samples, how to repeat it.
+    """Write one HTML page about a run, a demo or an experiment: results, charts, samples, how to repeat it.
 
     The page is self-contained and needs no network, so you can archive or send it as a single file.
 

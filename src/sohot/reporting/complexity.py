@@ -16,8 +16,8 @@ from .._device import one_thread
 from .._files import refuse_link, to_csv
 from .._reading import read_json
 from ..functional.distance import explicit_cost, gram_cost, scatter_distance
-from .pages import plots
-from .pages.blocks import Block, Fact, Gallery, Listing, Number, Page, Pairs, Plot, Section, Side, Table, embed_figures
+from .figures.canvas import chart, legend_below, look, new_figure, plain_log, save_figure
+from .pages.blocks import Chart, Fact, Listing, Number, Page, Pairs, Section, Table
 from .pages.words import pairs_of
 from .tables.formats import Document, TextTable, to_text, write_documents
 
@@ -144,35 +144,29 @@ def write_complexity(result: Complexity, out: Path) -> list[Path]:
     Returns:
         The files.
     """
-    from .figures.canvas import save_figure
-
     columns = [one.name for one in fields(Cost)]
     lines = to_csv([columns, *([getattr(row, name) for name in columns] for row in result.rows)])
     files = write_documents(_document(result), result.as_json(), lines, out)
     return files + save_figure(complexity_figure(result), refuse_link(out / "figures"), "complexity")
 
 
+@chart
 def complexity_figure(result: Complexity) -> "Figure":
     """Draw the seconds of both ways against the number of features, on logarithmic axes, one panel per order."""
-    from .figures.canvas import legend_beside, look, new_figure, tidy
-
-    orders = sorted({row.order for row in result.rows})
-    figure = new_figure(1.6 + 3.9 * len(orders), 3.7)
+    orders = [order for order in sorted({row.order for row in result.rows}) if result.of_order(order)]
+    figure = new_figure(0.6 + 4.2 * len(orders), 3.9)
     panels = figure.subplots(1, len(orders), squeeze=False, sharey=True)[0]
     for axes, order in zip(panels, orders, strict=True):
         rows = result.of_order(order)
         sizes = [row.features for row in rows]
         for place, way in enumerate(reversed(_WAYS)):
             times = [row.milliseconds()[_WAYS.index(way)] for row in rows]
-            axes.plot(sizes, times, label=_NAMES[way], markersize=5, **look(place))
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(sizes, list(map(str, sizes)), fontsize=8)
-        axes.set_yscale("log")
-        axes.set_title(f"order {order}", fontsize=10)
-        axes.set_xlabel("features, $d$")
-        tidy(axes)
+            axes.plot(sizes, times, label=_NAMES[way], **look(place))
+        plain_log(axes, x=sizes, y=True)
+        axes.set_title(f"order {order}")
+        axes.set_xlabel("features, d")
     panels[0].set_ylabel("forward + backward, ms")
-    legend_beside(panels[-1])
+    legend_below(figure, panels[0])
     return figure
 
 
@@ -259,17 +253,14 @@ def find_complexity(folder: Path) -> Complexity | None:
     return None
 
 
-def complexity_page(folder: Path, found: Complexity) -> Page:
+def complexity_page(found: Complexity) -> Page:
     """Build the report of what was measured."""
     orders = [order for order in sorted({row.order for row in found.rows}) if found.of_order(order)]
-    pictures, _ = embed_figures(sorted((folder / "figures").glob("*.png")))
-    blocks: list[Block] = [_table(found.rows)]
-    if orders:
-        blocks.append(Side([_plot(found.of_order(order), order) for order in orders]))
+    told = "Milliseconds forward and backward against the number of features; both axes are logarithmic."
+    charts = [Chart(complexity_figure(found), "Time of both ways", told)] if orders else []
     plain = {name: getattr(found, name) for name in ("source", "target", "dtype", "rounds")}
     sections = [
-        Section("Costs", blocks),
-        *([Section("Figures", [Gallery(pictures, wide=True)])] if pictures else []),
+        Section("Costs", [_table(found.rows), *charts]),
         Section("Configuration", [Pairs(pairs_of({**plain, **found.versions}))]),
         Section("Repeat it", [Listing("sohot experiment complexity", "The command that measures it again:")]),
     ]
@@ -303,12 +294,3 @@ def _table(rows: Sequence[Cost]) -> Table:
 
 def _entry(value: float | None, form: str, factor: float = 1) -> Number:
     return Number("–", None) if value is None else Number(form.format(value * factor if factor != 1 else value), value)
-
-
-def _plot(rows: Sequence[Cost], order: int) -> Plot:
-    sizes = [row.features for row in rows]
-    series = {name: (sizes, [row.milliseconds()[place] for row in rows]) for place, name in enumerate(_NAMES.values())}
-    figure = plots.lines(series, "features", "ms", log=True)
-    figure["layout"]["xaxis"]["type"] = "log"
-    what = f"Milliseconds forward and backward at order {order} against the number of features; both axes logarithmic."
-    return Plot(figure, f"Order {order}", what)

@@ -1,4 +1,4 @@
-"""Figures of experiments and of the demo, as PNG and SVG."""
+"""Figures: a function for each draws it for files and for pages; those of experiments as PNG and SVG."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -10,32 +10,16 @@ from ..._reading import read_json
 from ...data.labelled import Progress
 from ...data.pools import POOLS, SUPERVISED
 from ...experiments.result import Attempt
-from ..published import published
+from ..published import PublishedRow, published
 from ..results import ResultRow, collect, shifts_of
 from .canvas import save_figure
 from .classes import confusion_figure, confusion_of, weight_histograms
-from .curves import curve_figure, shots_figure, sigma_figure
-from .demo import draw_pictures
-from .features import DomainFeatures, ellipse_figure, point_figure, write_feature_figures
+from .curves import SIGMAS, curve_figure, setting_figure, shots_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ...experiments.grid import Grid
-
-__all__ = [
-    "DomainFeatures",
-    "confusion_figure",
-    "curve_figure",
-    "draw_pictures",
-    "ellipse_figure",
-    "point_figure",
-    "shots_figure",
-    "sigma_figure",
-    "weight_histograms",
-    "write_feature_figures",
-    "write_figures",
-]
 
 STAGE = "drawing figures"
 WRITTEN = ".written.json"
@@ -68,9 +52,9 @@ def write_figures(records: Iterable[Attempt], grid: "Grid", out: Path, progress:
     return files
 
 
-def figure_names(records: Iterable[Attempt], grid: "Grid") -> list[str]:
-    """Name the figures that `write_figures` would draw, without suffix and in its order."""
-    return [name for name, _ in _named(list(records), grid)]
+def published_on(grid: "Grid", shift: str) -> list[PublishedRow]:
+    """Return the published numbers that a grid names, on a shift."""
+    return [row for row in published(grid.published) if row.shift == shift] if grid.published else []
 
 
 def _named(records: Sequence[Attempt], grid: "Grid") -> Named:
@@ -108,15 +92,13 @@ def _zeta(rows: Sequence[ResultRow], _shifts: Sequence[str], _grid: "Grid") -> N
 
 
 def _shots(rows: Sequence[ResultRow], shifts: Sequence[str], grid: "Grid") -> Named:
-    numbers = published(grid.published) if grid.published else []
     for shift in shifts:
-        theirs = [one for one in numbers if one.shift == shift]
-        yield f"shots-{_file_name(shift)}", partial(shots_figure, rows, shift, theirs)
+        yield f"shots-{_file_name(shift)}", partial(shots_figure, rows, shift, published_on(grid, shift))
 
 
 def _sigma(rows: Sequence[ResultRow], shifts: Sequence[str], _grid: "Grid") -> Named:
     for shift in shifts:
-        yield f"sigma-{_file_name(shift)}", partial(sigma_figure, rows, shift)
+        yield f"sigma-{_file_name(shift)}", partial(setting_figure, rows, SIGMAS, shift)
 
 
 def _curves(rows: Sequence[ResultRow], shifts: Sequence[str], _grid: "Grid") -> Named:
@@ -127,11 +109,14 @@ def _curves(rows: Sequence[ResultRow], shifts: Sequence[str], _grid: "Grid") -> 
 def _confusion(rows: Sequence[ResultRow], shifts: Sequence[str], _grid: "Grid") -> Named:
     for shift in shifts:
         for row in rows:
-            found = confusion_of(row, shift)
-            if found is not None:
+            confusion = confusion_of(row, shift)
+            if confusion is not None:
                 splits = sum(of == shift for of, _ in row.done)
                 title = f"{row.label}, {shift}, {splits} {'split' if splits == 1 else 'splits'}"
-                yield f"confusion-{_file_name(shift)}-{_file_name(row.label)}", partial(confusion_figure, *found, title)
+                yield (
+                    f"confusion-{_file_name(shift)}-{_file_name(row.label)}",
+                    partial(confusion_figure, *confusion, title),
+                )
 
 
 _DRAWERS: Mapping[str, Callable[[Sequence[ResultRow], Sequence[str], "Grid"], Named]] = {

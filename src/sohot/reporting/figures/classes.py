@@ -1,23 +1,26 @@
-"""Figures by class: the learned weights ζ and ζ̄ with their Beta fits, like the paper's, and the confusion matrix."""
+"""Charts by class: learned weights ζ and ζ̄, with Beta fits like the paper's, shares of classes, confusion."""
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..results import ResultRow
-from .canvas import HATCHES, OKABE_ITO, new_figure, plain, shorten, tidy
+from .canvas import HATCHES, INK, MARKERS, PALETTE, chart, legend_below, name_axis, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+MOST = 60
+"""With more classes than this, only those with the most mistakes are in a confusion matrix."""
+_MOST_WITH_NUMBERS = 40
+_LIGHTEST, _DARKEST = 0.06, 0.65  # so that every cell is seen, and numbers are readable on all
 _EDGE = 1e-3  # share of the range that keeps values away from 0 and 1, where a Beta density may be infinite
 _FEWEST = 5
-_MOST_WITH_TITLES = 60  # classes; with more, names are unreadable and numbers replace them
+_MOST_METHODS = 8
 
 
 class BetaFit(NamedTuple):
@@ -33,16 +36,18 @@ class BetaFit(NamedTuple):
         return self.scale * self.a / (self.a + self.b)
 
 
+@chart
 def weight_histograms(rows: Iterable[ResultRow]) -> "Figure | None":
     """Show the class weights of a method over all its classes and splits: the means first, then each order.
 
     Args:
-        rows: Rows of an experiment; each that learned weights gets a row of panels.
+        rows: Rows of an experiment; the first eight that learned weights get a row of panels each.
 
     Returns:
         The figure; None if none learned weights.
     """
-    learned = {row.label: found for row in rows if (found := class_weights(row))}
+    learned = {row.label: weights for row in rows if (weights := class_weights(row))}
+    learned = dict(list(learned.items())[:_MOST_METHODS])
     if not learned:
         return None
     columns = max(map(len, learned.values()))
@@ -56,20 +61,28 @@ def weight_histograms(rows: Iterable[ResultRow]) -> "Figure | None":
                 continue
             term, values = list(terms.items())[place]
             _draw(axes, values, place, low, high)
-            axes.set_title(f"{term} ({plain(label)})", fontsize=10)
-            axes.set_xlabel("weight", fontsize=9)
-        line[0].set_ylabel("density", fontsize=9)
+            axes.set_title(f"{term} ({plain(label)})")
+            axes.set_xlabel("weight")
+        line[0].set_ylabel("density")
     return figure
 
 
 def class_weights(row: ResultRow) -> dict[str, list[float]]:
     """Collect the weights of all shifts and splits by what they weight; empty if the method learns none."""
-    found: dict[str, list[float]] = {}
+    weights: dict[str, list[float]] = {}
     for place in sorted(row.done):
         for term, values in (row.done[place].result.zeta or {}).items():
-            name = r"$\bar{\zeta}$, means" if term == "means" else rf"$\zeta$, {term.replace('order', 'order ')}"
-            found.setdefault(name, []).extend(values)
-    return found
+            weights.setdefault(term_name(term), []).extend(values)
+    return weights
+
+
+def term_name(term: str) -> str:
+    """Name what learned weights weight.
+
+    >>> term_name("means"), term_name("order2")
+    ('ζ̄, means', 'ζ, order 2')
+    """
+    return "ζ̄, means" if term == "means" else f"ζ, {term.replace('order', 'order ')}"
 
 
 def shown_range(values: Sequence[float]) -> tuple[float, float]:
@@ -128,7 +141,7 @@ def _draw(axes: "Axes", values: Sequence[float], place: int, low: float, high: f
         heights,
         np.diff(bins),
         align="edge",
-        color=OKABE_ITO[place % len(OKABE_ITO)],
+        color=PALETTE[place % len(PALETTE)],
         alpha=0.55,
         edgecolor="white",
         hatch=HATCHES[place % len(HATCHES)],
@@ -139,13 +152,13 @@ def _draw(axes: "Axes", values: Sequence[float], place: int, low: float, high: f
     if fit is not None:
         x = np.linspace(max(low / fit.scale, _EDGE), min(high / fit.scale, 1) - _EDGE, 400)
         density = beta.pdf(x, fit.a, fit.b) / fit.scale
-        axes.plot(x * fit.scale, density, color="black", linewidth=1.4, label=f"Beta({fit.a:.2g}, {fit.b:.2g})")
+        axes.plot(x * fit.scale, density, color=INK, label=f"Beta({fit.a:.2g}, {fit.b:.2g})")
         top = max(top, min(float(density.max()), 1.5 * top))  # a density may be unbounded at 0 and 1
     axes.set_ylim(0, 1.35 * top)
     axes.set_xlim(low, high + 0.02 * (high - low))
-    axes.axvline(1, color="black", linewidth=0.8, linestyle=":")
-    axes.legend(loc="upper left", fontsize=7.5, facecolor="white", framealpha=0.9, edgecolor="none")
-    tidy(axes, grid=False)
+    axes.axvline(1, color=INK, linewidth=0.8, linestyle=":")
+    axes.legend(loc="upper left", fontsize=7.5)
+    axes.grid(visible=False)
 
 
 def confusion_of(row: ResultRow, shift: str) -> tuple[list[list[int]], list[str]] | None:
@@ -162,44 +175,97 @@ def confusion_of(row: ResultRow, shift: str) -> tuple[list[list[int]], list[str]
     return np.sum(alike, axis=0).tolist(), names
 
 
+@chart
 def confusion_figure(confusion: Sequence[Sequence[int]], names: Sequence[str], title: str = "") -> "Figure":
-    """Draw a confusion matrix.
+    """Draw a confusion matrix: the darker a cell, the larger its share of the images of its true class.
 
     Args:
-        confusion: Rows by true class (first) and predicted class.
+        confusion: Images by true class (first) and predicted class.
         names: The names of the classes.
         title: The line above.
 
     Returns:
-        The figure, sized by the number of classes; cells that do not round to 0 per cent show their number.
+        The figure, sized by the number of classes, at most the `MOST` with the most mistakes. Cells that do not round
+        to 0 per cent show their number if there is room.
     """
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
     counts = np.asarray(confusion, dtype=float)
     totals = counts.sum(1, keepdims=True)
-    shares: NDArray[np.float64] = 100 * np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
-    classes = len(names)
-    side = min(9.0, max(2.2, 0.27 * classes))
-    figure = new_figure(side + 3.2, side + 1.9)
+    shares = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
+    shown = most_mistaken(confusion, MOST)
+    shares, classes = shares[np.ix_(shown, shown)], len(shown)
+    side = max(1.8, (0.42 if classes <= 12 else 0.27) * classes)
+    figure = new_figure(side + 2.2, side + 1.6)
     axes = figure.subplots()
-    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=100, interpolation="nearest")
-    step = 1 if classes <= _MOST_WITH_TITLES else -(-classes // 20)
-    shown = range(0, classes, step)
-    labels = [plain(shorten(names[k])) if classes <= _MOST_WITH_TITLES else str(k + 1) for k in shown]
-    size = 9 if classes <= 12 else 7
-    axes.set_xticks(shown, labels, rotation=90, fontsize=size)
-    axes.set_yticks(shown, labels, fontsize=size)
-    axes.set_xlabel("predicted")
-    axes.set_ylabel("true")
-    axes.set_title(plain(title), fontsize=10)
-    if classes <= 40:
-        _write_shares(axes, shares, 10 if classes <= 12 else 5.5)
-    bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
-    bar.set_label("per cent of the true class", fontsize=8)
-    bar.ax.tick_params(labelsize=8)
+    cells = np.argwhere(shares > 0)
+    squares = [Rectangle((column - 0.47, row - 0.47), 0.94, 0.94) for row, column in cells.tolist()]
+    depth = _LIGHTEST + (_DARKEST - _LIGHTEST) * shares[tuple(cells.T)]
+    axes.add_collection(PatchCollection(squares, facecolor=[(PALETTE[0], alpha) for alpha in depth], linewidth=0))
+    if classes <= _MOST_WITH_NUMBERS:
+        for row, column in np.argwhere(shares >= 0.005).tolist():
+            number = f"{100 * shares[row, column]:.0f}"
+            axes.text(column, row, number, ha="center", va="center", fontsize=9 if classes <= 12 else 7)
+    short = [plain(names[place], 22) for place in shown]
+    name_axis(axes, short)
+    name_axis(axes, short, up=True)
+    axes.set(xlim=(-0.5, classes - 0.5), ylim=(classes - 0.5, -0.5), aspect="equal")
+    axes.set(xlabel="predicted", ylabel="true", title=plain(title))
+    axes.spines[["top", "right"]].set_visible(True)
+    axes.grid(visible=False)
     return figure
 
 
-def _write_shares(axes: "Axes", shares: NDArray[np.float64], size: float) -> None:
-    for row, column in np.argwhere(shares >= 0.5).tolist():
-        share = shares[row, column]
-        colour = "white" if share > 55 else "black"
-        axes.text(column, row, f"{share:.0f}", ha="center", va="center", fontsize=size, color=colour)
+def most_mistaken(confusion: Sequence[Sequence[int]], most: int) -> list[int]:
+    """Choose the classes involved in the most mistakes, in class order.
+
+    >>> most_mistaken([[5, 0, 2], [0, 9, 0], [1, 0, 7]], 2)
+    [0, 2]
+    """
+    places = range(len(confusion))
+    mistakes = [sum(confusion[i]) + sum(row[i] for row in confusion) - 2 * confusion[i][i] for i in places]
+    return sorted(sorted(places, key=lambda place: -mistakes[place])[:most])
+
+
+@chart
+def class_weight_figure(methods: Mapping[str, Mapping[str, Sequence[float]]], names: Sequence[str]) -> "Figure":
+    """Show ζ and ζ̄ of every class, all 1 at the start.
+
+    Args:
+        methods: For each method, in a panel of its own: the weights of the classes by what they weight.
+        names: The names of the classes.
+    """
+    figure = _wide_figure(names, 2.6 * len(methods))
+    for axes, (method, terms) in zip(
+        figure.subplots(len(methods), 1, squeeze=False).flat, methods.items(), strict=True
+    ):
+        for place, (term, values) in enumerate(terms.items()):
+            style = {"marker": MARKERS[place % len(MARKERS)], "color": PALETTE[place % len(PALETTE)]}
+            axes.plot(range(len(values)), values, linestyle="", label=term, **style)
+        axes.axhline(1, color=INK, linewidth=0.8, linestyle=":")
+        axes.set(ylabel="weight", title=plain(method))
+        name_axis(axes, names)
+    legend_below(figure, max(figure.axes, key=lambda axes: len(axes.lines)))
+    return figure
+
+
+@chart
+def share_figure(series: Mapping[str, Sequence[float]], names: Sequence[str]) -> "Figure":
+    """Show shares of the classes in per cent, as bars side by side for each series."""
+    figure = _wide_figure(names, 2.8)
+    axes = figure.subplots()
+    width = 0.8 / len(series)
+    for place, (name, values) in enumerate(series.items()):
+        left = np.arange(len(names)) + (place - (len(series) - 1) / 2) * width
+        colour, hatch = PALETTE[place % len(PALETTE)], HATCHES[place % len(HATCHES)]
+        axes.bar(left, values, width, label=name, color=colour, hatch=hatch, edgecolor="white")
+    axes.set_ylabel("per cent")
+    name_axis(axes, names)
+    if len(series) > 1:
+        legend_below(figure, axes)
+    return figure
+
+
+def _wide_figure(names: Sequence[str], height: float) -> "Figure":
+    return new_figure(max(4.8, 0.8 + 0.2 * len(names)), height + 0.6)

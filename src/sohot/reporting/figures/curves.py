@@ -1,6 +1,6 @@
-"""Curves: losses by step, and accuracy against a setting that a grid varies."""
+"""Curves: values by step, and accuracy against a setting that a grid varies."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,17 +10,36 @@ from ...experiments.grid import BASELINE
 from ..published import PublishedRow, backbone_label
 from ..results import ResultRow, baseline_of, show_value
 from ..statistics import PairedDifference, paired_difference, summarise
-from .canvas import legend_below, legend_beside, look, new_figure, plain, tidy
+from .canvas import INK, chart, legend_below, look, new_figure, plain, plain_log
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _PARTS = {"cross_entropy": "cross-entropy", "alignment": "alignment loss"}
-_POINTS = 200
+_POINTS = 100
 _MOST_LINES = 8
+_MOST_MARKS = 30
 
 
+@chart
+def lines_figure(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], y: str, x: str = "step") -> "Figure":
+    """Draw curves by name, told apart by colour and dashes; what they are drawn against and their values."""
+    figure = new_figure(4.8, 3.2)
+    axes = figure.subplots()
+    for place, (name, (across, up)) in enumerate(series.items()):
+        style = look(place)
+        if len(across) > _MOST_MARKS:
+            style["marker"] = ""
+        axes.plot(across, up, label=plain(name), **style)
+    axes.set(xlabel=x, ylabel=y)
+    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    if len(series) > 1:
+        legend_below(figure, axes)
+    return figure
+
+
+@chart
 def curve_figure(rows: Sequence[ResultRow], shift: str) -> "Figure | None":
     """Show the losses of one shift by step: the mean over the splits, and a band from the lowest to the highest.
 
@@ -35,19 +54,17 @@ def curve_figure(rows: Sequence[ResultRow], shift: str) -> "Figure | None":
     if not with_curves:
         return None
     parts = [part for part in _PARTS if any(_moves(row, shift, part) for row in with_curves)]
-    figure = new_figure(1.8 + 4.2 * len(parts), 3.7)
-    for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
+    figure = new_figure(0.6 + 4.2 * len(parts), 3.9)
+    panels = figure.subplots(1, len(parts), squeeze=False)[0]
+    for axes, part in zip(panels, parts, strict=True):
         for place, row in enumerate(with_curves):
             if _moves(row, shift, part):
                 _draw(axes, _curves(row, shift, part), plain(row.label), place)
         axes.set_ylabel(_PARTS[part])
         axes.set_xlabel("step")
         if axes.dataLim.y1 > 10 * axes.dataLim.y0 > 0:  # below a decade, logarithmic labels are hard to read
-            axes.set_yscale("log")
-        tidy(axes)
-        if part == parts[0]:
-            legend = axes.get_legend_handles_labels()
-    axes.legend(*legend, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+            plain_log(axes, y=True)
+    legend_below(figure, panels[0])
     figure.suptitle(f"{plain(shift)}; mean of the splits, band from the lowest to the highest", fontsize=10)
     return figure
 
@@ -74,16 +91,23 @@ def _draw(axes: "Axes", curves: list[tuple[list[float], list[float]]], label: st
     first, last = max(steps[0] for steps, _ in curves), min(steps[-1] for steps, _ in curves)
     steps = np.linspace(first, last, _POINTS)  # splits may have been logged at different steps
     values: NDArray[np.float64] = np.stack([np.interp(steps, at, seen) for at, seen in curves])
-    axes.plot(steps, values.mean(0), label=label, linewidth=1.4, markersize=4, markevery=(place * 4, 40), **style)
+    axes.plot(steps, values.mean(0), label=label, markersize=4, markevery=(2 * place, 20), **style)
     if len(curves) > 1:
         axes.fill_between(steps, values.min(0), values.max(0), color=style["color"], alpha=0.15, linewidth=0)
 
 
 SHOTS = "target_shots"
-SIGMAS = {"sigma1": r"$\sigma_1$, weight of the scatters", "sigma2": r"$\sigma_2$, weight of the means"}
+SIGMAS = ("sigma1", "sigma2")
+_AXES = {
+    SHOTS: "labelled target images per class, N*",
+    "sigma1": "σ₁, weight of the scatters",
+    "sigma2": "σ₂, weight of the means",
+}
 _MOST_SERIES = 8
+_FAR_APART = 8
 
 
+@chart
 def shots_figure(rows: Sequence[ResultRow], shift: str, published: Sequence[PublishedRow] = ()) -> "Figure | None":
     """Show accuracy against the number of labelled target images per class, and the gain over `s+t` below.
 
@@ -99,47 +123,47 @@ def shots_figure(rows: Sequence[ResultRow], shift: str, published: Sequence[Publ
     if not lines:
         return None
     gains = {label: line for label, line in lines.items() if _has_baseline(line, rows, shift)}
-    figure = new_figure(6.6, 6.4 if gains else 3.6)
+    figure = new_figure(5.2, 6.4 if gains else 3.6)
     panels = figure.subplots(2 if gains else 1, 1, sharex=True, squeeze=False)[:, 0]
     for place, (label, line) in enumerate(lines.items()):
         _draw_line(panels[0], line, SHOTS, shift, label, place)
     panels[0].set_ylabel("accuracy, per cent")
-    panels[0].set_title(f"{plain(shift)}; mean and standard deviation over splits", fontsize=10)
-    legend_beside(panels[0])
+    panels[0].set_title(f"{plain(shift)}; mean and standard deviation over splits")
     if gains:
         _draw_gains(panels[1], lines, gains, rows, shift, published)
-    panels[-1].set_xlabel("labelled target images per class, $N^*$")
+    panels[-1].set_xlabel(_AXES[SHOTS])
     panels[-1].set_xticks(sorted({row.values[SHOTS] for line in lines.values() for row in line}))
     for axes in panels:
-        tidy(axes)
+        axes.legend()
     return figure
 
 
-def sigma_figure(rows: Sequence[ResultRow], shift: str) -> "Figure | None":
-    """Show accuracy against σ1 and against σ2 on a logarithmic axis, with `s+t`, which uses neither, as a line.
+@chart
+def setting_figure(rows: Sequence[ResultRow], names: Sequence[str], shift: str) -> "Figure | None":
+    """Show accuracy against settings, a panel for each, with `s+t` as a line where it does not use them.
 
-    If both are varied, each panel has a line for each value of the other.
+    If several are varied, each panel has a line for each value of the others.
 
     Args:
-        rows: Rows of an experiment that varies `sigma1`, `sigma2` or both.
+        rows: Rows of an experiment.
+        names: The settings, such as "sigma1".
         shift: The shift to show.
 
     Returns:
-        The figure; None if no method has two values of either.
+        The figure; None if no method has two values of any.
     """
-    panels = {name: lines for name in SIGMAS if (lines := _lines(rows, name, shift))}
+    panels = {name: lines for name in names if (lines := _lines(rows, name, shift))}
     if not panels:
         return None
-    figure = new_figure(0.6 + 4.6 * len(panels), 4.4)
+    figure = new_figure(0.6 + 4.4 * len(panels), 4.6)
     all_axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (name, lines) in zip(all_axes, panels.items(), strict=True):
         for place, (label, line) in enumerate(lines.items()):
             _draw_line(axes, line, name, shift, label, place)
-        _draw_baseline(axes, rows, shift)
-        axes.set_xlabel(SIGMAS[name])
-        _log_axis(axes, [row.values[name] for line in lines.values() for row in line])
-        legend_below(axes)
-        tidy(axes)
+        _draw_baseline(axes, [row for row in rows if row.values.get(name) is None], shift)
+        axes.set_xlabel(_AXES.get(name, name))
+        _across(axes, sorted({row.values[name] for line in lines.values() for row in line}))
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
     all_axes[0].set_ylabel("accuracy, per cent")
     figure.suptitle(plain(shift), fontsize=10)
     return figure
@@ -168,7 +192,7 @@ def _draw_line(axes: "Axes", line: Sequence[ResultRow], name: str, shift: str, l
     spread = None if all(one.count == 1 for one in summaries) else [one.std for one in summaries]
     x = [row.values[name] for row in line]
     means = [one.mean for one in summaries]
-    axes.errorbar(x, means, spread, label=label, capsize=2.5, markersize=5, linewidth=1.4, **look(place))
+    axes.errorbar(x, means, spread, label=label, capsize=2.5, **look(place))
 
 
 def _draw_gains(
@@ -180,14 +204,14 @@ def _draw_gains(
     published: Sequence[PublishedRow],
 ) -> None:
     """Draw differences from `s+t`, split by split, with their 95 % intervals."""
-    axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
+    axes.axhline(0, color=INK, linewidth=0.8, linestyle=":")
     for label, line in gains.items():
         style = look(list(lines).index(label))
         points = [(row.values[SHOTS], _gain(row, rows, shift)) for row in line]
         known = [(x, gain) for x, gain in points if gain is not None]
         means = [gain.mean for _, gain in known]
         halves = [0.0 if gain.high is None else gain.high - gain.mean for _, gain in known]
-        axes.errorbar([x for x, _ in known], means, halves, label=label, capsize=2.5, markersize=5, **style)
+        axes.errorbar([x for x, _ in known], means, halves, label=label, capsize=2.5, **style)
         theirs = [one for one in published if one.gain and one.method == line[0].method and one.varied is not None]
         if theirs:
             axes.plot(
@@ -197,12 +221,11 @@ def _draw_gains(
                 marker="D",
                 markersize=7,
                 markerfacecolor="none",
-                markeredgecolor="black",
+                markeredgecolor=INK,
                 label=f"{theirs[0].label}, published ({backbone_label(theirs[0].backbone)})",
             )
     axes.set_ylabel(f"gain over {BASELINE}, percentage points")
-    axes.set_title("split by split, with the 95 % interval of the mean", fontsize=10)
-    legend_beside(axes)
+    axes.set_title("split by split, with the 95 % interval of the mean")
 
 
 def _gain(row: ResultRow, rows: Sequence[ResultRow], shift: str) -> PairedDifference | None:
@@ -224,20 +247,22 @@ def _draw_baseline(axes: "Axes", rows: Sequence[ResultRow], shift: str) -> None:
         values = [value for (of, _), value in sorted(row.accuracies().items()) if of == shift]
         summary = summarise(values)
         if row.method == BASELINE and summary is not None:
-            axes.axhline(summary.mean, color="black", linewidth=1.2, linestyle=(0, (2, 2)), label=BASELINE)
+            axes.axhline(summary.mean, color=INK, linewidth=1.2, linestyle=(0, (2, 2)), label=BASELINE)
             if summary.count > 1:
-                axes.axhspan(summary.mean - summary.std, summary.mean + summary.std, color="black", alpha=0.07)
+                axes.axhspan(summary.mean - summary.std, summary.mean + summary.std, color=INK, alpha=0.07, linewidth=0)
 
 
-def _log_axis(axes: "Axes", values: Sequence[float]) -> None:
-    """Make the axis logarithmic; a value of 0 is placed left of the smallest other value."""
+def _across(axes: "Axes", values: Sequence[float]) -> None:
+    """Make the axis of values that lie far apart logarithmic; 0 is placed left of the smallest other value."""
     positive = [value for value in values if value > 0]
-    if positive and min(values) <= 0:
-        axes.set_xscale("symlog", linthresh=min(positive))
-        axes.set_xlim(-0.3 * min(positive), 1.6 * max(positive))
-    elif positive:
-        axes.set_xscale("log")
+    if not positive or max(positive) < _FAR_APART * min(positive):
+        return
+    plain_log(axes, x=positive)
+    if values[0] <= 0:
+        axes.set_xscale("symlog", linthresh=positive[0])
+        axes.set_xlim(-0.3 * positive[0], 1.6 * positive[-1])
+        axes.set_xticks(values, [f"{value:g}" for value in values])
 
 
 def _symbol(name: str) -> str:
-    return {"sigma1": r"$\sigma_1$", "sigma2": r"$\sigma_2$"}.get(name, name)
+    return {"sigma1": "σ₁", "sigma2": "σ₂"}.get(name, name)

@@ -13,7 +13,8 @@ from ...experiments.grid import BASELINE
 from ...losses.alignment import ScatterAlignment
 from ...networks.two_streams import TwoStreams
 from ...training.training_run import FitResult
-from .canvas import draw_class, draw_stars, hide_ticks, new_figure, save_figure
+from .canvas import chart, hide_ticks, new_figure, save_figure
+from .classes import class_weight_figure, term_name
 from .projection import project
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def draw_pictures(
     return [file for name, figure in figures.items() for file in save_figure(figure, folder, name, formats=("png",))]
 
 
+@chart
 def sample_figure(data: DigitSplit) -> "Figure":
     """Show digits of both domains, including all labelled ones of the target."""
     figure = new_figure(8.0, 5.4)
@@ -59,6 +61,7 @@ def sample_figure(data: DigitSplit) -> "Figure":
     return figure
 
 
+@chart
 def scatter_figure(data: DigitSplit, untrained: TwoStreams, trained: Mapping[str, FitResult]) -> "Figure":
     """Show the classes in the plane of two principal axes: before training, and after it without and with alignment."""
     panels = {"before training": untrained}
@@ -81,31 +84,15 @@ def scatter_figure(data: DigitSplit, untrained: TwoStreams, trained: Mapping[str
 
 
 def weight_figure(learned: Mapping[str, FitResult]) -> "Figure":
-    """Show how strongly each class is aligned: ζ of each order and ζ̄ of the means, all 1 at the start."""
-    figure = new_figure(8.0, 2.9 * len(learned))
-    for axes, (name, result) in zip(figure.subplots(len(learned), 1, squeeze=False).flat, learned.items(), strict=True):
+    """Show how strongly each class is aligned."""
+    methods = {}
+    for name, result in learned.items():
         alignment = result.objective.alignment
         assert isinstance(alignment, ScatterAlignment)  # class weights are part of it
-        series = {r"$\bar{\zeta}$, means": alignment.zeta_bar} | {
-            rf"$\zeta$, order {order}": values for order, values in zip(alignment.orders, alignment.zeta, strict=True)
-        }
-        _draw_bars(axes, series)
-        axes.set_title(f"learned class weights ({name})", fontsize=11)
-        axes.set_ylabel("weight")
-    axes.set_xlabel("digit")
-    return figure
-
-
-def _draw_bars(axes: "Axes", series: Mapping[str, Tensor]) -> None:
-    width = 0.8 / len(series)
-    looks = (("#0072B2", ""), ("#E69F00", "//"), ("#009E73", ".."), ("#CC79A7", "xx"))  # also differ without colour
-    for place, (label, values) in enumerate(series.items()):
-        colour, hatch = looks[place % len(looks)]
-        x = torch.arange(NUM_CLASSES) + (place - (len(series) - 1) / 2) * width
-        axes.bar(x.numpy(), values.cpu().numpy(), width, label=label, color=colour, hatch=hatch, edgecolor="white")
-    axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
-    axes.set_xticks(range(NUM_CLASSES))
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=9, frameon=False)
+        orders = zip(alignment.orders, alignment.zeta.tolist(), strict=True)
+        terms = {"means": alignment.zeta_bar.tolist()} | {f"order{order}": values for order, values in orders}
+        methods[name] = {term_name(term): values for term, values in terms.items()}
+    return class_weight_figure(methods, [str(digit) for digit in range(NUM_CLASSES)])
 
 
 def _draw_scatters(axes: "Axes", model: TwoStreams, data: DigitSplit) -> None:
@@ -113,11 +100,56 @@ def _draw_scatters(axes: "Axes", model: TwoStreams, data: DigitSplit) -> None:
     points = torch.from_numpy(project(torch.cat(parts)))
     source, test, shots = torch.split(points, [len(part) for part in parts])
     for c, colour in enumerate(COLOURS):
-        draw_class(axes, source[data.source_labels == c], colour, str(c), dashed=False)
-        draw_class(axes, test[data.test_labels == c], colour, str(c), dashed=True)
-        draw_stars(axes, shots[data.target_labels == c], colour)
+        _draw_class(axes, source[data.source_labels == c], colour, str(c), dashed=False)
+        _draw_class(axes, test[data.test_labels == c], colour, str(c), dashed=True)
+        _draw_stars(axes, shots[data.target_labels == c], colour)
     axes.autoscale_view()
     hide_ticks(axes)
+
+
+def _draw_class(axes: "Axes", points: Tensor, colour: str, name: str, *, dashed: bool) -> None:
+    """Draw the rows of a class, its covariance at one standard deviation, and its name on the mean."""
+    marker = "x" if dashed else "o"
+    axes.plot(*points.T.numpy(), linestyle="", marker=marker, markersize=2, color=colour, alpha=0.25)
+    _draw_ellipse(axes, points, colour, dashed)
+    _draw_name(axes, points, colour, name, dashed)
+
+
+def _draw_stars(axes: "Axes", points: Tensor, colour: str) -> None:
+    """Mark target rows that were trained on, above all others."""
+    x, y = points.T.numpy()
+    axes.scatter(x, y, 70, color=colour, marker="*", edgecolors="black", linewidths=0.6, zorder=5)
+
+
+def _draw_ellipse(axes: "Axes", points: Tensor, colour: str, dashed: bool) -> None:
+    from matplotlib.patches import Ellipse
+
+    values, vectors = torch.linalg.eigh(torch.cov(points.T))
+    degrees = torch.rad2deg(torch.atan2(vectors[1, 1], vectors[0, 1])).item()
+    height, width = (2 * values.clamp(min=0).sqrt()).tolist()
+    ellipse = Ellipse((float(points[:, 0].mean()), float(points[:, 1].mean())), width, height, angle=degrees)
+    ellipse.set(edgecolor=colour, facecolor="none", linewidth=1.8, linestyle="--" if dashed else "-", zorder=3)
+    axes.add_patch(ellipse)
+
+
+def _draw_name(axes: "Axes", points: Tensor, colour: str, name: str, dashed: bool) -> None:
+    """Write the name on the mean, with a white halo."""
+    from matplotlib.patheffects import withStroke
+
+    x, y = points.mean(0).tolist()
+    axes.text(
+        x,
+        y,
+        name,
+        color=colour,
+        fontsize=9.5,
+        fontweight="bold",
+        fontstyle="italic" if dashed else "normal",
+        ha="center",
+        va="center",
+        path_effects=[withStroke(linewidth=1.6, foreground="white")],
+        zorder=4,
+    )
 
 
 @torch.inference_mode()

@@ -2,12 +2,11 @@
 
 import base64
 import hashlib
-import json
 from functools import cache
 from importlib.resources import files
+from itertools import count
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -16,15 +15,15 @@ from ..._files import write_atomically
 from ..._outputs import write_output
 from ...data.labelled import Progress
 from ...functional.plain_checks import check_count
+from ..figures.canvas import page_svg
 from .blocks import Page
 
 __all__ = ["kind_of", "render", "write_report"]
 
 _POLICY = (
-    "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
+    "default-src 'none'; script-src {script}; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
-_BEGIN = 'document.documentElement.classList.add("scripted");'  # hides the fallback for disabled scripts at once
 
 NAME = "report.html"
 IMAGES = 24
@@ -46,8 +45,7 @@ def write_report(
         out: The file to write; None for report.html in that folder.
         images: How many sample images of a run to show; 0 to read no images.
         figures: For a run: a folder for its figures as PNG and SVG files, created if missing: the confusion
-            matrix, how far its confidence can be trusted, and the features of both domains before and after training
-            (points and ellipses of classes).
+            matrix, how far its confidence can be trusted, and the features of both domains before and after training.
         progress: Called with the current task, the number of images done, and the total.
         trust: Import the Python file that a run names, if it was trained with a network of your own.
 
@@ -116,53 +114,27 @@ def _page(folder: Path, images: int, progress: Progress | None, figures: Path | 
     from .experiment_page import experiment_page
 
     measured = find_complexity(folder)
-    return experiment_page(folder) if measured is None else complexity_page(folder, measured)
+    return experiment_page(folder) if measured is None else complexity_page(measured)
 
 
 def render(page: Page) -> str:
     """Write a report as HTML.
 
-    All text is escaped. Scripts run only if the page's policy lists their hash, and the policy forbids the network, so
+    All text is escaped. Only the script whose hash is in the page's policy runs, and the policy forbids the network, so
     even a name that escaped escaping could neither run nor load anything.
 
     >>> "&lt;b&gt;" in render(Page("<b>", "run", ["It works."], [], []))
     True
     """
-    plots = page.plots()
-    figures = [plot.figure for plot in plots]
-    scripts = {
-        "begin": Markup(_BEGIN),
-        "script": Markup(_asset("page.js")),
-        "plotly": Markup(_plotly()) if plots else "",
-    }
-    template = _environment().from_string(_asset("page.html.j2"))
+    template, script = _environment().from_string(_asset("page.html.j2")), _asset("page.js")
+    numbers = count()
     return template.render(
         page=page,
-        policy=_POLICY.format(scripts=" ".join(_hash(text) for text in scripts.values() if text)),
+        policy=_POLICY.format(script=_hash(script)),
         style=Markup(_asset("page.css")),
-        figures=Markup(script_json(figures)),
-        numbers=_Numbers(plots),
-        **scripts,
+        script=Markup(script),
+        drawn=lambda chart: Markup(page_svg(chart.figure, next(numbers), chart.description)),
     )
-
-
-def script_json(value: Any) -> str:
-    r"""Write JSON that cannot end, or comment out, the script element that contains it.
-
-    >>> script_json(["</script><!--"])
-    '["\\u003c/script>\\u003c!--"]'
-    """
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
-class _Numbers:
-    """Numbers plots by their place on the page, even if two are equal."""
-
-    def __init__(self, plots: list[Any]) -> None:
-        self._places = {id(plot): place for place, plot in enumerate(plots)}
-
-    def __getitem__(self, plot: Any) -> int:
-        return self._places[id(plot)]
 
 
 @cache
@@ -175,14 +147,5 @@ def _asset(name: str) -> str:
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
-@cache
-def _plotly() -> str:
-    """Return plotly.js, which comes with the package plotly."""
-    from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
-
-    return str(get_plotlyjs())
-
-
-@cache
 def _hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

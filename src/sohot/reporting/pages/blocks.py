@@ -1,12 +1,12 @@
-"""The parts of a report: sections of paragraphs, tables, plots, pictures and listings, without any HTML."""
+"""The parts of a report: sections of paragraphs, tables, charts, pictures and listings, without any HTML."""
 
 import base64
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from PIL import Image
 
@@ -14,10 +14,12 @@ from ..._files import refuse_link
 from ..._reading import read_regular
 from ..figures.canvas import DOTS_PER_INCH
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 MISSING = "–"
 MOST_BYTES = 2_000_000
-"""Figures from files take at most this much of a page."""
-_KINDS = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg"}
+"""Pictures from files take at most this much of a page."""
 
 
 @dataclass(frozen=True)
@@ -76,25 +78,13 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Plot:
-    """An interactive plot.
+class Chart:
+    """A figure with its heading, and what it shows for readers who cannot see it."""
 
-    Attributes:
-        figure: What plotly.js draws: "data" and "layout". Colours "@0" … "@7" refer to the page's palette.
-        title: Its heading.
-        description: What it shows, for readers who cannot see it.
-        height: In pixels.
-        least_width: In pixels; in a narrower box the plot scrolls.
-        most_width: In pixels; 0 for as wide as the page.
-    """
-
-    kind: ClassVar[str] = "plot"
-    figure: dict[str, Any]
+    kind: ClassVar[str] = "chart"
+    figure: "Figure"
     title: str
     description: str
-    height: int = 360
-    least_width: int = 0
-    most_width: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,41 +108,28 @@ def data_uri(content: bytes, kind: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def embed_figures(files: list[Path], captions: dict[str, str] | None = None) -> tuple[list[Picture], list[str]]:
-    """Read picture files, as many as fit on a page. Links are left out: one might bring a private file into the page.
+def embed_pictures(files: Mapping[Path, str]) -> tuple[list[Picture], list[str]]:
+    """Read PNG files, as many as fit on a page. Links are left out: one might bring a private file into the page.
 
     Args:
-        files: PNG, SVG or JPEG files.
-        captions: What each shows, by file name; by default the name itself.
+        files: What each file shows.
 
     Returns:
         The pictures, and the names of files that were left out.
     """
     pictures, left_out, taken = [], [], 0
-    for file in files:
+    for file, caption in files.items():
         try:
             refuse_link(file.parent)
-            content = read_regular(refuse_link(file), MOST_BYTES)
-            width = _shown_width(content)
+            content = read_regular(refuse_link(file), MOST_BYTES - taken)
+            with Image.open(io.BytesIO(content), formats=["PNG"]) as image:
+                width = image.width * 96 // DOTS_PER_INCH  # letters are then as large as the page's
         except (OSError, ValueError, Image.DecompressionBombError):
             left_out.append(file.name)
             continue
-        if taken + len(content) > MOST_BYTES or file.suffix.lower() not in _KINDS:
-            left_out.append(file.name)
-            continue
         taken += len(content)
-        caption = (captions or {}).get(file.name, file.stem.replace("-", " ").replace("_", " "))
-        uri = data_uri(content, _KINDS[file.suffix.lower()])
-        pictures.append(Picture(uri, caption, caption, width=width))
+        pictures.append(Picture(data_uri(content, "image/png"), caption, caption, width=width))
     return pictures, left_out
-
-
-def _shown_width(content: bytes) -> int | None:
-    """Return the width in which a drawn figure's letters are as large as the page's; None for an SVG, which has one."""
-    if content.lstrip().startswith(b"<"):
-        return None
-    with Image.open(io.BytesIO(content)) as image:
-        return image.width * 96 // DOTS_PER_INCH
 
 
 @dataclass(frozen=True)
@@ -193,13 +170,13 @@ class Points:
 
 @dataclass(frozen=True)
 class Side:
-    """Plots side by side if there is room."""
+    """Charts side by side if there is room."""
 
     kind: ClassVar[str] = "side"
-    plots: Sequence[Plot]
+    charts: Sequence[Chart]
 
 
-Block = Words | Table | Plot | Gallery | Listing | Pairs | Points | Side
+Block = Words | Table | Chart | Gallery | Listing | Pairs | Points | Side
 
 
 @dataclass(frozen=True)
@@ -243,11 +220,3 @@ class Page:
     facts: Sequence[Fact]
     sections: Sequence[Section]
     written: str = field(default="")
-
-    def plots(self) -> list[Plot]:
-        """List all plots, in the order of the page."""
-        found: list[Plot] = []
-        for section in self.sections:
-            for block in section.blocks:
-                found += block.plots if isinstance(block, Side) else [block] if isinstance(block, Plot) else []
-        return found

@@ -7,10 +7,12 @@ from pathlib import Path
 from ... import __version__
 from ...experiments.demo_result import DemoSettings, FirstSplit, SavedDemo, SplitAccuracies, read_demo
 from ...experiments.grid import BASELINE
+from ..figures.comparison import split_figure
+from ..figures.curves import lines_figure
 from ..statistics import PairedDifference, paired_difference
-from . import plots
 from .blocks import (
     Block,
+    Chart,
     Entry,
     Fact,
     Gallery,
@@ -18,13 +20,12 @@ from .blocks import (
     Number,
     Page,
     Pairs,
-    Plot,
     Points,
     Section,
     Side,
     Table,
     Words,
-    embed_figures,
+    embed_pictures,
     number,
 )
 from .words import count, differences_in_words, method_in_words, pairs_of, points
@@ -36,7 +37,6 @@ _CAPTIONS = {
 }
 Methods = Mapping[str, SplitAccuracies]
 Differences = Mapping[str, PairedDifference | None]
-_DIGITS = [str(digit) for digit in range(10)]
 
 
 def demo_page(folder: Path) -> Page:
@@ -45,7 +45,7 @@ def demo_page(folder: Path) -> Page:
     methods, settings = demo.result.methods, demo.settings
     differences = {name: _difference(name, methods) for name in methods if name != BASELINE}
     sections = [
-        Section("Accuracy", [_table(methods, differences), _explanations(methods), _dots(methods)]),
+        Section("Accuracy", [_table(methods, differences), _explanations(methods), _splits(methods)]),
         *_picture_sections(folder, demo.result.pictures),
         *_curve_sections(demo.first_split),
         Section("Configuration", [Pairs(pairs_of({**asdict(settings), **demo.versions}))]),
@@ -108,20 +108,16 @@ def _interval(one: PairedDifference | None) -> Number:
     return Number(f"{points(one.low)} to\N{NO-BREAK SPACE}{points(one.high)}", one.low)
 
 
-def _dots(methods: Methods) -> Plot:
-    told = {
-        f"split {split + 1}": [(name, values.splits[split], name) for name, values in methods.items()]
-        for split in range(len(next(iter(methods.values())).splits))
-    }
+def _splits(methods: Methods) -> Chart:
     lowest = min(min(values.splits) for values in methods.values())
     highest = max(max(values.splits) for values in methods.values())
-    what = f"Accuracy of each method on each split, between {lowest:.1f} and {highest:.1f} %."
-    return Plot(plots.dots(told, "%"), "Every split", what, 400)
+    told = f"Accuracy of each method on each split, between {lowest:.1f} and {highest:.1f} %."
+    return Chart(split_figure({name: {"": values.splits} for name, values in methods.items()}), "Every split", told)
 
 
 def _picture_sections(folder: Path, names: list[str]) -> list[Section]:
-    files = [folder / Path(name).name for name in names]
-    pictures, left_out = embed_figures(files, _CAPTIONS)
+    files = {folder / Path(name).name: _CAPTIONS.get(name, name) for name in names}
+    pictures, left_out = embed_pictures(files)
     blocks: list[Block] = [Gallery(pictures, wide=True)] if pictures else []
     if left_out:
         blocks.append(Words(f"Missing, or too large for a page: {', '.join(left_out)}.", True))
@@ -132,25 +128,15 @@ def _curve_sections(first: Mapping[str, FirstSplit]) -> list[Section]:
     parts = {"cross_entropy": "Cross-entropy", "alignment": "Alignment"}
     drawn = []
     for part, title in parts.items():
-        series = {
-            name: ([step for step in one.curve["step"] if step is not None], one.curve[part])
-            for name, one in first.items()
-            if one.curve.get(part)
-        }
+        series = {}
+        for name, one in first.items():
+            points = zip(one.curve["step"], one.curve.get(part, ()), strict=False)
+            if known := [(step, value) for step, value in points if step is not None and value is not None]:
+                series[name] = ([step for step, _ in known], [value for _, value in known])
         if series:
-            figure = plots.lines(series, "step", part.replace("_", "-"))
-            drawn.append(Plot(figure, title, f"{title} of each method over the steps of the first split."))
-    sections = [Section("Training", [Side(drawn)])] if drawn else []
-    learned = {
-        f"{name}, {'means' if part == 'means' else part.replace('order', 'order ')}": values
-        for name, one in first.items()
-        for part, values in (one.zeta or {}).items()
-    }
-    if learned:
-        what = "Weights of each digit at the end of the first split; all start at 1."
-        plot = Plot(plots.weights(learned, _DIGITS, "weight"), "ζ of each digit", what, 400)
-        sections.append(Section("Learned class weights", [plot]))
-    return sections
+            told = f"{title} of each method over the steps of the first split."
+            drawn.append(Chart(lines_figure(series, part.replace("_", "-")), title, told))
+    return [Section("Training", [Side(drawn)])] if drawn else []
 
 
 def _command(command: str | None) -> Block:

@@ -1,12 +1,16 @@
-"""The tables and plots of an experiment's report."""
+"""The tables and charts of an experiment's report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...data.pools import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
 from ...experiments.cell import Cell
-from ...experiments.result import Curve, DoneCell
+from ..figures import published_on
+from ..figures.classes import confusion_of, weight_histograms
+from ..figures.comparison import difference_figure, split_figure
+from ..figures.curves import SHOTS, curve_figure, setting_figure, shots_figure
 from ..published import backbone_label
+from ..results import collect
 from ..statistics import PairedDifference
 from ..tables.result_table import (
     AverageAccuracy,
@@ -16,15 +20,15 @@ from ..tables.result_table import (
     ShiftAccuracy,
     TableRow,
 )
-from . import plots
-from .blocks import Block, Entry, Number, Plot, Points, Section, Table, Words, number
-from .confusion import confusion_plot
+from .blocks import Block, Chart, Entry, Number, Points, Section, Table, Words, number
+from .confusion import confusion_chart
 from .words import count
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from .experiment_page import Experiment
 
-_MOST_LINES = 8
 _SPACE = "\N{NO-BREAK SPACE}"
 _DIFFERENCE = ("points", "from", "to", "verdict", "p (t)", "p (Wilcoxon)", "splits", "won / tied / lost")
 
@@ -86,8 +90,8 @@ def difference_sections(table: ResultTable) -> list[Section]:
         f"Difference from {table.baseline} on the same splits, with its 95 % interval, and splits won, tied and lost"
     )
     blocks: list[Block] = [Table(caption, ["method", "shift", *_DIFFERENCE], rows)]
-    plot = difference_plot(table)
-    return [Section(f"Differences from {table.baseline}", [*blocks, plot] if plot else blocks)]
+    chart = difference_chart(table)
+    return [Section(f"Differences from {table.baseline}", [*blocks, chart] if chart else blocks)]
 
 
 def _difference_entries(one: PairedDifference) -> list[Entry]:
@@ -148,134 +152,68 @@ def failure_sections(experiment: "Experiment") -> list[Section]:
     return [Section("Failed", [Words(told), table])]
 
 
-def split_plot(table: ResultTable) -> Plot | None:
+def split_chart(table: ResultTable) -> Chart | None:
     """Show the accuracy of every method on every split."""
-    series = {
-        row.label: [
-            (shift, value, f"{shift}, split {split}")
-            for shift in table.shifts
-            for split, value in row.cells[shift].splits.items()
-        ]
-        for row in table.rows
+    accuracies = {
+        row.label: {shift: [*row.cells[shift].splits.values()] for shift in table.shifts} for row in table.rows
     }
-    series = {name: points for name, points in series.items() if points}
-    if not series:
+    accuracies = {name: by_shift for name, by_shift in accuracies.items() if any(by_shift.values())}
+    if not accuracies:
         return None
-    total = sum(map(len, series.values()))
-    what = f"{count(total, 'accuracy', 'accuracies')} by shift and method, one for each split."
-    return Plot(plots.dots(series, "%"), "Every split", what, 420)
+    total = sum(len(values) for by_shift in accuracies.values() for values in by_shift.values())
+    told = f"{count(total, 'accuracy', 'accuracies')} by shift and method, one for each split."
+    return Chart(split_figure(accuracies), "Every split", told)
 
 
-def difference_plot(table: ResultTable) -> Plot | None:
+def difference_chart(table: ResultTable) -> Chart | None:
     """Show the differences from the baseline with their intervals."""
     averages = {row.label: row.average for row in table.differences if row.average}
-    values = {
+    intervals = {
         name: (one.mean, one.low, one.high)
         for name, one in averages.items()
         if one.low is not None and one.high is not None
     }
-    if not values:
+    if not intervals:
         return None
-    told = [f"{mean:+.2f} points, 95 % interval {low:+.2f} to {high:+.2f}" for mean, low, high in values.values()]
-    figure = plots.intervals(list(values), list(values.values()), told, f"points against {table.baseline}")
-    what = f"Mean difference from {table.baseline} with its 95 % interval; one that contains 0 proves no difference."
-    return Plot(figure, "Differences", what, 120 + 44 * len(values))
+    told = f"Mean difference from {table.baseline} with its 95 % interval; one that contains 0 proves no difference."
+    return Chart(difference_figure(intervals, table.baseline), "Differences", told)
 
 
-def varied_plots(table: ResultTable) -> list[Plot]:
-    """Show the average accuracy against each varied number, with one line per combination of the others."""
-    found = []
-    for name in table.varied:
-        series: dict[str, list[tuple[float, float]]] = {}
-        for row in table.rows:
-            value, mean = row.values.get(name), row.average.mean
-            if isinstance(value, (int, float)) and mean is not None:
-                rest = [f"{other} = {row.values[other]}" for other in table.varied if other != name]
-                series.setdefault(", ".join([row.method, *rest]), []).append((value, mean))
-        lines = {method: _columns(sorted(points)) for method, points in series.items() if len(points) > 1}
-        if lines:
-            figure = plots.lines(lines, name, "accuracy %")
-            figure["layout"]["yaxis"] = {"title": {"text": "accuracy %"}}
-            if _wide(lines):
-                figure["layout"]["xaxis"]["type"] = "log"
-            for trace in figure["data"]:
-                trace["mode"] = "lines+markers"
-            what = f"Average accuracy against {name}, on test images: do not choose a value from this plot."
-            found.append(Plot(figure, f"Accuracy against {name}", what, 380))
-    return found
+def setting_charts(experiment: "Experiment") -> list[Chart]:
+    """Show the accuracy against each number that is varied, on each shift."""
+    rows, shifts = collect(experiment.records, experiment.grid), experiment.table.shifts
+    told = "Mean and standard deviation over the splits, on test images: do not choose a value from this chart."
+    drawn: dict[str, Figure | None] = {}
+    for shift in shifts:
+        numbers = [name for name in experiment.table.varied if name != SHOTS]
+        if SHOTS in experiment.table.varied:
+            drawn[f"Accuracy against {SHOTS}, {shift}"] = shots_figure(
+                rows, shift, published_on(experiment.grid, shift)
+            )
+        if numbers:
+            drawn[f"Accuracy against {' and '.join(numbers)}, {shift}"] = setting_figure(rows, numbers, shift)
+    return [Chart(figure, title, told) for title, figure in drawn.items() if figure is not None]
 
 
-def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float | None]]:
-    return [value for value, _ in points], [mean for _, mean in points]
+def curve_charts(experiment: "Experiment") -> list[Chart]:
+    """Show the losses of the first shift that has any."""
+    rows = collect(experiment.records, experiment.grid)
+    figures = (curve_figure(rows, shift) for shift in experiment.table.shifts)
+    told = "Losses over the steps of training."
+    return [Chart(figure, "Losses", told) for figure in figures if figure is not None][:1]
 
 
-def _wide(lines: Mapping[str, tuple[Sequence[float], Any]]) -> bool:
-    every = [value for values, _ in lines.values() for value in values]
-    return min(every) > 0 and max(every) / min(every) > 30
-
-
-def curve_plots(experiment: "Experiment") -> list[Plot]:
-    """Show the losses of the first finished cell of each method."""
-    first: dict[str, DoneCell] = {}
-    for one in experiment.done:
-        if one.result.curve.get("step"):
-            first.setdefault(one.cell.method, one)
-    drawn = []
-    for part, title in {"cross_entropy": "Cross-entropy", "alignment": "Alignment"}.items():
-        series = {
-            f"{name} ({cell.shift}, split {cell.split})": _curve(result.curve, part)
-            for name, (cell, result) in first.items()
-            if _has(result.curve.get(part))
-        }
-        if series:
-            few = dict(list(series.items())[:_MOST_LINES])
-            what = f"{title} over the steps, for the first finished cell of each method."
-            drawn.append(Plot(plots.lines(few, "step", part.replace("_", "-")), title, what))
-    return drawn
-
-
-def _has(values: Sequence[float | None] | None) -> bool:
-    return bool(values) and any(value is not None for value in values or ())
-
-
-def _curve(curve: Curve, part: str) -> tuple[list[float], list[float | None]]:
-    return [step for step in curve["step"] if step is not None], curve[part]
-
-
-def zeta_plots(experiment: "Experiment") -> list[Plot]:
+def weight_charts(experiment: "Experiment") -> list[Chart]:
     """Show the distribution of the learned class weights, by method."""
-    by_method: dict[str, dict[str, list[float]]] = {}
-    cells: dict[str, int] = {}
-    for cell, result in experiment.done:
-        name = cell.method
-        for part, values in (result.zeta or {}).items():
-            spelled = "ζ̄, means" if part == "means" else f"ζ, {part.replace('order', 'order ')}"
-            by_method.setdefault(name, {}).setdefault(spelled, []).extend(values)
-        cells[name] = cells.get(name, 0) + 1
-    return [
-        Plot(
-            plots.histograms(series, "weight of a class"),
-            f"ζ of {name}",
-            f"Class weights of {cells[name]} finished cells of {name}; all start at 1.",
-        )
-        for name, series in by_method.items()
-    ]
+    figure = weight_histograms(collect(experiment.records, experiment.grid))
+    told = "Class weights of all finished cells; all start at 1. The line is a Beta distribution with the same shape."
+    return [] if figure is None else [Chart(figure, "ζ and ζ̄", told)]
 
 
-def mistakes_plot(experiment: "Experiment", label: str, method: str) -> Plot | None:
+def mistakes_chart(experiment: "Experiment", label: str) -> Chart | None:
     """Show which classes a method confuses, summed over its finished cells of the first shift."""
-    shift = next(iter(experiment.table.shifts), None)
-    total: list[list[int]] | None = None
-    names: list[str] = []
-    for cell, result in experiment.done:
-        accuracy = result.accuracy
-        if (cell.shift, cell.method) != (shift, method):
-            continue
-        if total is None:
-            total, names = [list(row) for row in accuracy.confusion], list(accuracy.per_class)
-        elif list(accuracy.per_class) == names:
-            pairs = zip(total, accuracy.confusion, strict=True)
-            total = [[a + b for a, b in zip(*rows, strict=True)] for rows in pairs]
-    if total is None:
-        return None
-    return confusion_plot(total, names, f"Which classes {label} confuses on {shift}, all splits together")
+    shift = experiment.table.shifts[0]
+    row = next(row for row in collect(experiment.records, experiment.grid) if row.label == label)
+    confusion = confusion_of(row, shift)
+    title = f"Which classes {label} confuses on {shift}, all splits together"
+    return None if confusion is None else confusion_chart(*confusion, title)

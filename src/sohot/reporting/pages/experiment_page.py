@@ -15,26 +15,25 @@ from ...experiments.grid import Grid, read_grid
 from ...experiments.result import Attempt, DoneCell, done_cells
 from ...experiments.store import Store
 from ...runs.description import accuracy_name
-from ..figures import figure_names
 from ..published import backbone_label
 from ..statistics import PairedDifference
 from ..tables.result_table import ResultTable, result_table
-from .blocks import Block, Fact, Gallery, Listing, Page, Pairs, Plot, Section, Side, Words, embed_figures
+from .blocks import Block, Chart, Fact, Listing, Page, Pairs, Section
 from .experiment_blocks import (
     choice_sections,
-    curve_plots,
+    curve_charts,
     difference_sections,
     failure_sections,
-    mistakes_plot,
+    mistakes_chart,
     no_interval,
     result_blocks,
-    split_plot,
-    varied_plots,
-    zeta_plots,
+    setting_charts,
+    split_chart,
+    weight_charts,
 )
 from .words import count, differences_in_words, duration, pairs_of, points
 
-GRID, FIGURES = "grid.toml", "figures"
+GRID = "grid.toml"
 
 
 @dataclass(frozen=True)
@@ -46,14 +45,12 @@ class Experiment:
         grid: The grid, with this value of `pool`.
         records: The latest attempt at each cell with it.
         table: The table of the records.
-        figures: Picture files of this grid; others may lie beside them.
     """
 
     folder: Path
     grid: Grid
     records: list[Attempt]
     table: ResultTable
-    figures: list[Path]
 
     @property
     def done(self) -> list[DoneCell]:
@@ -88,12 +85,10 @@ def load_experiments(folder: Path) -> list[Experiment]:
         raise FileNotFoundError(f"{folder} is not an experiment's folder: it has no {GRID}")
     records = Store(folder).records()
     grid = read_grid(folder / GRID)
-    figures = [folder / FIGURES / f"{name}.png" for name in figure_names(records, grid)]
     parts = []
     for part in grid.by_pool():
-        own = [record for record in records if record.cell.pool in part.pool]
-        shown = figures if len(grid.pool) == 1 else [file for file in figures if file.stem.endswith(f"-{part.pool[0]}")]
-        parts.append(Experiment(folder, part, own, result_table(own, part), list(filter(Path.is_file, shown))))
+        records_of_part = [record for record in records if record.cell.pool in part.pool]
+        parts.append(Experiment(folder, part, records_of_part, result_table(records_of_part, part)))
     return parts
 
 
@@ -127,12 +122,11 @@ def _sections(experiment: Experiment) -> list[Section]:
     return [
         Section("Results", result_blocks(table)),
         *difference_sections(table),
-        *_plots("Splits", [split_plot(table)]),
-        *_plots("What is varied", varied_plots(table)),
-        *_plots("Mistakes", [_confusion(experiment)]),
-        *_plots("Training", curve_plots(experiment), side=True),
-        *_plots("Learned class weights", zeta_plots(experiment), side=True),
-        *_figure_sections(experiment),
+        *_charts("Splits", [] if table.varied else [split_chart(table)]),
+        *_charts("What is varied", setting_charts(experiment)),
+        *_charts("Mistakes", [_confusion(experiment)]),
+        *_charts("Training", curve_charts(experiment)),
+        *_charts("Learned class weights", weight_charts(experiment)),
         *choice_sections(experiment),
         *failure_sections(experiment),
     ]
@@ -182,28 +176,16 @@ def _facts(experiment: Experiment, parts: int) -> list[Fact]:
     return facts
 
 
-def _plots(title: str, drawn: list[Plot | None] | list[Plot], *, side: bool = False) -> list[Section]:
-    found = [plot for plot in drawn if plot is not None]
-    if not found:
-        return []
-    return [Section(title, [Side(found)] if side and len(found) > 1 else found)]
+def _charts(title: str, drawn: Sequence[Chart | None]) -> list[Section]:
+    charts = [chart for chart in drawn if chart is not None]
+    return [Section(title, charts)] if charts else []
 
 
-def _confusion(experiment: Experiment) -> Plot | None:
+def _confusion(experiment: Experiment) -> Chart | None:
     means = _means(experiment.table)
-    rows = {row.label: row.method for row in experiment.table.rows}
     if not means or experiment.table.varied:  # if settings vary, no single one represents a method
         return None
-    best = max(means, key=lambda name: means[name])
-    return mistakes_plot(experiment, best, rows[best])
-
-
-def _figure_sections(experiment: Experiment) -> list[Section]:
-    pictures, left_out = embed_figures(experiment.figures)
-    blocks: list[Block] = [Gallery(pictures, wide=True)] if pictures else []
-    if left_out:
-        blocks.append(Words(f"Too large for a page; see the folder figures: {', '.join(left_out)}.", True))
-    return [Section("Figures", blocks)] if blocks else []
+    return mistakes_chart(experiment, max(means, key=lambda name: means[name]))
 
 
 def _configuration(parts: Sequence[Experiment]) -> list[tuple[str, str]]:

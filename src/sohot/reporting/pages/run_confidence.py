@@ -1,23 +1,20 @@
 """How far the confidence of a run can be trusted: reliability, and how many answers are wrong among the surest."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ...selection.answers import BINS, ROWS_PER_BIN, Answers, Bin, RiskCoverage
+from ...selection.answers import BINS, ROWS_PER_BIN, Answers, RiskCoverage
 from ...selection.calibration import Calibration
 from ...selection.held_out import HeldOut
 from ..figures.canvas import save_figure
 from ..figures.confidence import confidence_figure
-from . import plots
-from .blocks import Plot, Section, Side, Words
+from .blocks import Chart, Section, Words
 from .run_images import stored_images
 from .words import count, join, percent
 
 TITLE = "Confidence"
 BEFORE, AFTER, AS_IS = "before calibration", "calibrated", "not calibrated"
-_MOST_POINTS = 400
 _SHARES = (0.5, 0.8, 0.9)
 
 
@@ -41,44 +38,23 @@ def confidence_sections(folder: Path, calibration: Calibration | None, figures: 
         stages = {AFTER: Answers.of(tested, calibration.temperature), BEFORE: stages[AS_IS]}
     final = next(iter(stages.values()))
     bins, curve = {name: answers.reliability() for name, answers in stages.items()}, final.risk_coverage()
+    figure = confidence_figure(bins, curve)
     if figures is not None:
-        save_figure(confidence_figure(bins, curve), figures, "confidence")
-    reliability = Plot(
-        plots.against_diagonal({name: _marks(of) for name, of in bins.items()}, "confidence, %", "answers right, %"),
-        "Reliability",
-        "The share of right answers against their confidence. On the dotted line both are equal; below it the model is "
-        "too sure of itself, above it too modest. Larger marks stand for more images.",
+        save_figure(figure, figures, "confidence")
+    told = (
+        "Reliability: on the dotted line confidence and accuracy are equal; below it the model is too sure of itself, "
+        f"above it too modest; larger marks stand for more images. Risk and coverage: {_risk_in_words(curve)}."
     )
-    risk = Plot(_curve(curve), "Risk and coverage", f"{_risk_in_words(curve)}.")
-    return [Section(TITLE, [*map(Words, _in_words(stages, calibration)), Side([reliability, risk])])]
-
-
-def _marks(bins: Sequence[Bin]) -> list[tuple[float, float, str, float]]:
-    most = max(one.rows for one in bins)
     return [
-        (
-            100 * one.confidence,
-            100 * one.right,
-            f"{count(one.rows, 'image')}, {percent(one.confidence)} sure, {percent(one.right)} right",
-            4 + 10 * (one.rows / most) ** 0.5,
-        )
-        for one in bins
+        Section(TITLE, [*map(Words, _in_words(stages, calibration)), Chart(figure, "How sure, and how right", told)])
     ]
-
-
-def _curve(curve: RiskCoverage) -> plots.Figure:
-    places = np.unique(np.linspace(0, len(curve.risk) - 1, _MOST_POINTS).round().astype(int))
-    across, up = ([round(100 * value, 3) for value in values[places].tolist()] for values in curve)
-    drawn = plots.lines({"": (across, up)}, "surest answers given, %", "of them wrong, %")
-    drawn["layout"]["xaxis"]["range"] = [0, 103]
-    return drawn
 
 
 def _risk_in_words(curve: RiskCoverage) -> str:
     risks = [f"{percent(curve.at(share))} of the surest {100 * share:.0f} %" for share in _SHARES]
     whole = f"{percent(float(curve.risk[-1]))} of all"
     mean = f"The mean over all shares, the area under the curve, is {percent(curve.area)}"
-    return f"Wrong are {join([*risks, whole])}. {mean}"
+    return f"wrong are {join([*risks, whole])}. {mean}"
 
 
 def _in_words(stages: dict[str, Answers], calibration: Calibration | None) -> list[str]:

@@ -18,10 +18,9 @@ from ...runs.description import CONFIG, DESCRIPTION, accuracy_name, describe_run
 from ...training.evaluation import Evaluation
 from ...training.logs import read_csv_log
 from ...training.run_files import checkpoint_folders, read_description
-from ..figures.canvas import save_figure
-from ..figures.classes import confusion_figure
-from . import plots
-from .blocks import Block, Fact, Listing, Page, Pairs, Plot, Points, Section, Side, Table, Words, number
+from ..figures.classes import class_weight_figure, term_name
+from ..figures.curves import lines_figure
+from .blocks import Block, Chart, Fact, Listing, Page, Pairs, Points, Section, Side, Table, Words, number
 from .confusion import class_sections
 from .run_confidence import confidence_sections
 from .run_pictures import picture_sections
@@ -49,13 +48,11 @@ def run_page(
     options = read_config(folder / CONFIG) if (folder / CONFIG).is_file() else {}
     accuracy = None if found["accuracy"] is None else Evaluation.from_json(found["accuracy"])
     title = _title(found, options)
-    if figures is not None and accuracy is not None:
-        save_figure(confusion_figure(accuracy.confusion, list(accuracy.per_class)), figures, "confusion")
     calibration = read_calibration(folder)
     temperature = 1.0 if calibration is None else calibration.temperature
     description, log = read_description(folder / DESCRIPTION), read_csv_log(folder / "log.csv")
     sections = [
-        *([] if accuracy is None else class_sections(accuracy)),
+        *([] if accuracy is None else class_sections(accuracy, figures)),
         *([] if accuracy is None else confidence_sections(folder, calibration, figures)),
         *_choice_sections(found["selection"]),
         *picture_sections(folder, accuracy, description, images, progress, figures, trust, temperature),
@@ -171,15 +168,15 @@ def _curve_sections(rows: list[dict[str, float]]) -> list[Section]:
     }
     last = rows[-1]
     drawn = [
-        Plot(
-            plots.lines(losses, "step", "loss"),
+        Chart(
+            lines_figure(losses, "loss"),
             "Loss",
             f"The loss and its parts over {len(rows)} steps, from {rows[0]['loss']:.3g} to {last['loss']:.3g}.",
         )
     ]
     if shares:
         what = "Share of training images in a batch that are classified correctly; not the accuracy on unseen images."
-        drawn.append(Plot(plots.lines(shares, "step", "per cent correct"), "Accuracy during training", what))
+        drawn.append(Chart(lines_figure(shares, "per cent correct"), "Accuracy during training", what))
     return [Section("Training", [Side(drawn)])]
 
 
@@ -189,9 +186,8 @@ def _weight_sections(folder: Path, classes: list[str], orders: Sequence[int]) ->
     if not weights or any(len(values) != len(classes) for values in weights.values()):
         return []
     told = "All weights start at 1. Below 1, a class was aligned less strongly because its domains are far apart."
-    least = 0 if len(classes) <= 16 else 18 * len(classes)
-    plot = Plot(plots.weights(weights, classes, "weight"), "ζ of each class", told, 380, least)
-    return [Section("Learned class weights", [plot])]
+    chart = Chart(class_weight_figure({"": weights}, classes), "ζ of each class", told)
+    return [Section("Learned class weights", [chart])]
 
 
 def _orders(found: Mapping[str, Any]) -> Sequence[int]:
@@ -211,15 +207,11 @@ def learned_weights(folder: Path, orders: Sequence[int] = ()) -> dict[str, list[
             return {}
         read = {name.rpartition(".")[2]: values.clamp(min=0) for name, values in tensors.items()}
         if "raw_zeta" in read and "raw_zeta_bar" in read:
-            weights = {"ζ̄, means": read["raw_zeta_bar"].tolist()}
+            weights = {term_name("means"): read["raw_zeta_bar"].tolist()}
             for place, row in enumerate(read["raw_zeta"].tolist()):
-                weights[f"ζ, {_ordinal(orders, place)}"] = row
+                weights[term_name(f"order{orders[place]}" if place < len(orders) else "scatters")] = row
             return weights
     return {}
-
-
-def _ordinal(orders: Sequence[int], place: int) -> str:
-    return f"order {orders[place]}" if place < len(orders) else "scatters"
 
 
 def _data_sections(data: Mapping[str, Any] | None, options: Mapping[str, Any]) -> list[Section]:

@@ -11,17 +11,14 @@ from torch import Tensor
 from ...data.labelled import LabelledImages, Progress
 from ...training.errors import TrainingError
 from ...training.evaluation import Evaluation
-from ..figures.features import DomainFeatures, write_feature_figures
-from ..figures.projection import project
-from . import plots
-from .blocks import Block, Gallery, Picture, Plot, Section, Side, Words
+from ..figures.canvas import save_figure
+from ..figures.features import MOST_CLASSES, FeaturePoints, feature_figure
+from .blocks import Block, Chart, Gallery, Picture, Section, Words
 from .run_images import POOL_PART, ImagesGone, RunImages, load_images, spread
 from .run_pool import PoolLabels, read_labels
 from .thumbnails import thumbnail
 from .words import count, percent
 
-MOST_CLASSES = 8
-"""Number of classes in a plot of features: as many as there are colours."""
 _KINDS = {"pca": "PCA", "tsne": "t-SNE"}
 _FEWEST = 8
 """Features of fewer images than this are not drawn."""
@@ -40,32 +37,6 @@ class Sample:
     def right(self) -> bool:
         """Whether the prediction is correct."""
         return self.truth == self.answer
-
-
-@dataclass(frozen=True)
-class FeaturePoints:
-    """Features of some images: one row, class name and part ("source", "target", "test" or "pool") for each.
-
-    Attributes:
-        before: Features before training; None if they are unknown.
-        after: Features after training.
-        classes: The class of each row.
-        parts: Whether a row is of a source or target image that trains, of a test image, or of an unlabelled one.
-        names: The classes, in class order.
-    """
-
-    before: Tensor | None
-    after: Tensor
-    classes: list[str]
-    parts: list[str]
-    names: list[str]
-
-    def stages(self) -> dict[str, Tensor]:
-        """Return the features that are known, by stage."""
-        if self.before is not None and torch.equal(self.before, self.after):  # only a classifier trained
-            return {"frozen": self.after}
-        stages = {"before training": self.before, "after training": self.after}
-        return {when: rows for when, rows in stages.items() if rows is not None}
 
 
 def picture_sections(
@@ -99,9 +70,7 @@ def picture_sections(
         points = choose_points(run, names, read_labels(folder))
         sections = _sample_sections(run, images, temperature)
         if len(points.classes) >= _FEWEST:
-            sections.append(Section("Features", _clouds(points, len(classes))))
-            if figures is not None:
-                _write_figures(choose_points(run, names), figures)
+            sections.append(Section("Features", _feature_blocks(points, len(classes), figures)))
     except ImagesGone as gone:
         return [Section("Samples", [Words(f"{gone} Samples and features are not shown.")])]
     except (OSError, ValueError, RuntimeError, TrainingError) as error:
@@ -178,13 +147,12 @@ def choose_points(run: RunImages, names: Sequence[str], pool: PoolLabels | None 
                 after.append(features.after[place])
                 classes.append(str(name))
                 parts.append(part)
-    return FeaturePoints(
-        torch.stack(before) if before and run.has_before else None,
-        torch.stack(after) if after else torch.empty(0, 0),
-        classes,
-        parts,
-        [name for name in names if name in classes],
-    )
+    stages = {"before training": torch.stack(before), "after training": torch.stack(after)} if after else {}
+    if stages and not run.has_before:
+        del stages["before training"]
+    elif stages and torch.equal(*stages.values()):  # only a classifier trained
+        stages = {"frozen": stages["after training"]}
+    return FeaturePoints(stages, classes, parts, [name for name in names if name in classes])
 
 
 def _classes_of(run: RunImages, part: str, pool: PoolLabels | None) -> dict[int, str]:
@@ -196,44 +164,22 @@ def _classes_of(run: RunImages, part: str, pool: PoolLabels | None) -> dict[int,
     return {row: images.classes[images.labels[row]] for row in shown}
 
 
-def _clouds(points: FeaturePoints, classes: int) -> list[Block]:
+def _feature_blocks(points: FeaturePoints, classes: int, figures: Path | None) -> list[Block]:
     chosen = len(points.names)
     which = "all classes" if chosen == classes else f"the {chosen} classes with the most mistakes"
     told = (
         f"The features that are aligned, of {count(len(points.classes), 'image')} of {which}. Circles are source "
         "images and stars are target images that trained; crosses are target images that did not. If alignment works, "
-        "the marks of a class lie together. Click a class in the legend to hide it."
+        "the marks of a class lie together."
     )
-    if POOL_PART in points.parts:
+    if "pool" in points.parts:
         told += " Triangles are unlabelled target images, in the colours of the classes that the run gives them."
     blocks: list[Block] = [Words(told)]
     for how, name in _KINDS.items():
-        drawn = [
-            Plot(
-                plots.cloud(project(rows, how).tolist(), points.classes, points.parts, points.names),
-                f"{name}, {when}",
-                f"Features {when} in the plane, by class and domain.",
-                460,
-            )
-            for when, rows in points.stages().items()
-        ]
-        blocks.append(Side(drawn))
-    if points.before is None:
+        figure = feature_figure(points, how)
+        if figures is not None:
+            save_figure(figure, figures, how)
+        blocks.append(Chart(figure, name, f"Features in the plane, by class and domain: {', '.join(points.stages)}."))
+    if not {"before training", "frozen"} & {*points.stages}:
         blocks.append(Words("The initial weights are not available, so features before training are not shown.", True))
     return blocks
-
-
-def _write_figures(points: FeaturePoints, folder: Path) -> None:
-    """Draw the features of both domains as files, before and after training."""
-    in_source = torch.tensor([part == "source" for part in points.parts])
-    if in_source.all() or not in_source.any():
-        return  # nothing to compare
-    labels = torch.tensor([points.names.index(name) for name in points.classes])
-    trained = torch.tensor([part == "target" for part in points.parts])[~in_source]
-    stages = {
-        when: DomainFeatures(
-            *(rows[in_source], labels[in_source], rows[~in_source], labels[~in_source]), points.names, trained
-        )
-        for when, rows in points.stages().items()
-    }
-    write_feature_figures(stages, folder)

@@ -13,8 +13,9 @@ from ...runs.predictions import Prediction, read_predictions
 from ...runs.run_outputs import SideFeatures, read_outputs
 from ...runs.split_file import read_pool
 from ...runs.suggest import SuggestedImage, choose, labelled_features
-from . import plots
-from .blocks import Block, Gallery, Listing, Picture, Plot, Section, Side, Table, Words, number
+from ..figures.classes import share_figure
+from ..figures.curves import lines_figure
+from .blocks import Block, Chart, Gallery, Listing, Picture, Section, Side, Table, Words, number
 from .run_images import POOL_PART
 from .thumbnails import thumbnail
 from .words import count, join, percent
@@ -33,7 +34,7 @@ _PROTOCOLS = {
 
 
 class _Curves(NamedTuple):
-    """A plot of columns of the log: title, what it shows, unit, the columns with their names, and a factor."""
+    """A chart of columns of the log: title, what it shows, unit, the columns with their names, and a factor."""
 
     title: str
     told: str
@@ -157,8 +158,7 @@ def _prior(report: Mapping[str, Any]) -> list[Block]:
         of_class = dict(zip(report["data"]["classes"], labelled["per_class"], strict=True))
         shares["labelled target images"] = [100 * of_class.get(name, 0) / labelled["images"] for name in names]
     told = "The classes that the unlabelled images seem to have. Where they differ much, a class is rare or overlooked."
-    least = 0 if len(names) <= 16 else 22 * len(names)
-    return [Plot(plots.bars(shares, names, "per cent"), "Estimated shares of the classes", told, 380, least)]
+    return [Chart(share_figure(shares, names), "Estimated shares of the classes", told)]
 
 
 def _curves(log: Sequence[Mapping[str, float]]) -> list[Block]:
@@ -173,7 +173,7 @@ def _curves(log: Sequence[Mapping[str, float]]) -> list[Block]:
             if rows
         }
         if lines:
-            drawn.append(Plot(plots.lines(lines, "step", plot.unit), plot.title, plot.told))
+            drawn.append(Chart(lines_figure(lines, plot.unit), plot.title, plot.told))
     return [Side(drawn)] if drawn else []
 
 

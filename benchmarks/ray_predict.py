@@ -1,7 +1,7 @@
 """`sohot predict --engine ray` beside the plain command, on this machine: images per second, and memory as images pass.
 
 Both label the same images with the same head, in turns. Rates leave out what a command needs to start: that of the
-plain command is the difference of two runs, that of Ray is taken between two shards of one run.
+plain command is the difference of two runs, that of Ray is taken between two parts of one run.
 
     python benchmarks/ray_predict.py                  # both parts, written to benchmarks/results/ray-predict-cpu.md
     python benchmarks/ray_predict.py --part speed     # one part, printed
@@ -28,12 +28,12 @@ from timing import table
 
 RESULTS = Path(__file__).parent / "results" / "ray-predict-cpu.md"
 MB = 1 << 20
-SHARD = 256  # images in a shard, for so few of them
+PART = 256  # images in a part, for so few of them
 _COPIES = 256  # of so many images, hard-linked
 
 
 class Sample(NamedTuple):
-    """A running command at one moment: shards done, seconds, processor seconds, and MB by kind of process."""
+    """A running command at one moment: parts done, seconds, processor seconds, and MB by kind of process."""
 
     done: int
     seconds: float
@@ -49,7 +49,7 @@ class Cost(NamedTuple):
     samples: list[Sample]
 
 
-def run(words: list[str], shards: Path | None = None) -> Cost:
+def run(words: list[str], parts: Path | None = None) -> Cost:
     """Run a command to its end, and watch it and all that it starts."""
     began, used, samples = time.perf_counter(), dict[int, float](), list[Sample]()
     process = subprocess.Popen([sys.executable, "-m", "sohot", *words], stdout=subprocess.DEVNULL)
@@ -64,7 +64,7 @@ def run(words: list[str], shards: Path | None = None) -> Cost:
                     kind = "driver" if one == root else "largest worker" if "MapWorker" in one.cmdline()[0] else ""
                     if kind:
                         megabytes[kind] = max(megabytes[kind], own_memory(one))
-        done = len(list(shards.glob("part-*"))) if shards is not None else 0
+        done = len(list(parts.glob("*.npz"))) if parts is not None else 0
         samples.append(Sample(done, time.perf_counter() - began, sum(used.values()), megabytes))
         time.sleep(0.3)
     assert process.returncode == 0, words
@@ -115,11 +115,10 @@ def compare(folder: Path, few: int, many: int, rounds: int) -> list[str]:
             costs[count] = run([*words, str(folder / "local.csv")])
         less, more = costs[few], costs[many]
         plain.append(((many - few) / (more.seconds - less.seconds), (many - few) / (more.cpu - less.cpu)))
-        shards = folder / "ray.csv.shards"
-        seen = run([*words, str(folder / "ray.csv"), "--engine", "ray"], shards).samples
+        seen = run([*words, str(folder / "ray.csv"), "--engine", "ray"], folder / "ray.csv.parts").samples
         last = max(sample.done for sample in seen)
         first, end = (next(sample for sample in seen if sample.done >= done) for done in (2, last - 2))
-        images = (end.done - first.done) * SHARD
+        images = (end.done - first.done) * PART
         ray.append((images / (end.seconds - first.seconds), images / (end.cpu - first.cpu)))
     same = (folder / "ray.csv").read_bytes() == (folder / "local.csv").read_bytes()
     best = [[max(column) for column in zip(*rates, strict=True)] for rates in (plain, ray)]
@@ -130,12 +129,12 @@ def compare(folder: Path, few: int, many: int, rounds: int) -> list[str]:
 
 
 def memory(folder: Path, count: int) -> list[str]:
-    """Label many images into shards; return a table of the memory after each fifth of them."""
+    """Label many images; return a table of the memory after each fifth of them."""
     make_images(folder / str(count), count)
-    out = folder / "shards"
+    out = folder / "many.csv"
     words = ["predict", str(folder / "head"), str(folder / str(count)), "--engine", "ray", "--out", str(out)]
-    seen = run(words, out).samples
-    total = len(list(out.glob("part-*")))
+    seen = run(words, folder / "many.csv.parts").samples
+    total = max(sample.done for sample in seen)
     rows = []
     for part in range(1, 6):
         low, high = (part - 1) * total / 5, part * total / 5

@@ -1,4 +1,4 @@
-"""`sohot predict --engine ray` on a real cluster of two machines: the command is killed, then a worker is."""
+"""Real clusters of two machines: `predict` is killed, then a worker of it; `features` runs beside one process."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ from command_line import make_domains, overriding, python_path
 
 from sohot.cli import main
 
-SHARDS = 5
+PARTS = 5
 ROWS = 256
 # Each worker notes its number before it computes, and takes its time, so that it can be killed meanwhile.
 NETWORK = """
@@ -63,7 +63,7 @@ def place(machines: tuple[Path, "subprocess.Popen[str]"]) -> Path:
     domains = make_domains(root)
     (root / "net.py").write_text(NETWORK)
     many = root / "many"
-    for number in range((SHARDS * ROWS - 100) // 12 + 1):
+    for number in range((PARTS * ROWS - 100) // 12 + 1):
         (many / f"{number:03d}").mkdir(parents=True)
         for image in sorted(domains.test.rglob("*.png")):
             os.link(image, many / f"{number:03d}" / f"{image.parent.name}-{image.name}")
@@ -99,7 +99,7 @@ def _wait(until, seconds: float = 240.0) -> None:
 
 
 def test_a_killed_command_and_a_killed_worker_lose_nothing(place: Path, address: str) -> None:
-    out, shards = place / "ray.csv", place / "ray.csv.shards"
+    out, parts = place / "ray.csv", place / "ray.csv.parts"
     words = ["predict", str(place / "run"), str(place / "many"), "--trust", "--out", str(out)]
     command = [sys.executable, "-m", "sohot", *words, "--engine", "ray", "--address", address]
 
@@ -107,26 +107,33 @@ def test_a_killed_command_and_a_killed_worker_lose_nothing(place: Path, address:
         return subprocess.Popen(command, env=python_path(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     with start() as first:
-        _wait(lambda: any(shards.glob("part-*.parquet")))
+        _wait(lambda: any(parts.glob("*.npz")))
         first.kill()
-    kept = {file: file.stat().st_mtime_ns for file in shards.glob("part-*.parquet")}
-    assert 0 < len(kept) < SHARDS
+    kept = {file: file.stat().st_mtime_ns for file in parts.glob("*.npz")}
+    assert 0 < len(kept) < PARTS
     _wait(lambda: not any(Path(f"/proc/{pid}").exists() for pid in _pids(place)))  # Ray ends them with the command
     before = len(_pids(place))
 
     with start() as second:
         _wait(lambda: len(_pids(place)) > before)
         os.kill(_pids(place)[-1], signal.SIGKILL)
-        _wait(lambda: len(list(shards.glob("part-*.parquet"))) > len(kept))
+        _wait(lambda: len(list(parts.glob("*.npz"))) > len(kept))
         still = {file: file.stat().st_mtime_ns for file in kept}
         _, err = second.communicate(timeout=240)
     assert second.returncode == 0, err
-    assert f"{len(kept)} of {SHARDS} shards are there already" in err
-    assert "note: workers were lost; " in err
     assert "ray" not in err.replace("ray.csv", "").replace(str(place), "").lower()  # nothing of Ray's own
     assert still == kept
     computed = len(_pids(place)) - before
-    assert computed <= (SHARDS - len(kept) + 2) * (ROWS // 8 + 1)  # a worker has two blocks at a time
+    assert computed <= (PARTS - len(kept) + 2) * (ROWS // 8 + 1)  # a worker has two parts at a time
     assert out.read_bytes() == (place / "plain.csv").read_bytes()
     assert "damaged.png" in err
-    assert not shards.exists()
+    assert not parts.exists()
+
+
+def test_features_are_those_of_one_process(place: Path, address: str) -> None:
+    few = place / "many" / "000"
+    words = ["features", str(few), "--no-labels", "--backbone", "small-cnn", "--image-size", "16", "--quiet"]
+    for name, more in (("plain", []), ("ray", ["--engine", "ray", "--address", address])):
+        command = [sys.executable, "-m", "sohot", *words, "--out", str(place / f"{name}.npz"), *more]
+        subprocess.run(command, env=python_path(), check=True, timeout=240)
+    assert (place / "ray.npz").read_bytes() == (place / "plain.npz").read_bytes()

@@ -123,8 +123,7 @@ def predict(
         Path | None,
         typer.Option(
             "--out",
-            help="CSV file to write; - for standard output, the default. With --engine ray: it, or a folder for "
-            "Parquet shards.",
+            help="CSV file to write; - for standard output, the default.",
             show_default=False,
         ),
     ] = None,
@@ -155,7 +154,7 @@ def predict(
 
         sohot predict heads/first new_sketches.npz
 
-        sohot predict runs/first many_sketches --engine ray --out labels   # continues if it was stopped
+        sohot predict runs/first many_sketches --engine ray --out labels.csv   # continues if it was stopped
     """
     cluster = cluster_of(engine, address, out, device, threads, workers)
     from .._device import use_threads

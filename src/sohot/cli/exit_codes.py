@@ -11,7 +11,6 @@ from typing import Any
 import typer
 
 from .._files import disk_error, is_full
-from ..runs.ray_blocks import BlockFailed
 from ..training.errors import (
     CorruptCheckpoint,
     ExportError,
@@ -67,7 +66,7 @@ def _describe_failure(error: BaseException, words: Sequence[str]) -> tuple[int, 
         sentence = f"{os.fsdecode(error.filename)}: {error.strerror}"
     if isinstance(error, (CorruptCheckpoint, OtherVersion)):
         return WRONG, sentence
-    if isinstance(error, (TrainingError, ExportError, BlockFailed, ConnectionError, ModuleNotFoundError)):
+    if isinstance(error, (TrainingError, ExportError, ConnectionError, ModuleNotFoundError)):
         return FAILED, sentence
     if _is_lack_of_memory(error):
         advice = "; lower --batch-rows, or choose --cache disk" if "fit" in words[:1] else ""

@@ -1,28 +1,29 @@
 """What `sohot features` and `sohot fit-features` do: extract features once, train many classifiers on them."""
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
+import numpy as np
+
 from .._device import choose_device
 from .._outputs import STDOUT, is_stream
 from ..data.folders import LeftOut
-from ..data.labelled import LabelledImages
 from ..data.names import printable
 from ..methods.options import WIDTH, convert, flag
 from ..methods.settings import HeadSettings
 from ..networks.names import absolute_name
 from ..networks.registry import find_builder
 from ..runs.auto import AUTO
-from ..runs.feature_extraction import classes_of, extract, find_domains, find_unlabelled, is_flat
+from ..runs.feature_extraction import extract, find_domains, find_unlabelled, is_flat
 from ..runs.feature_network import FeatureNetwork, create_feature_backbone
 from ..runs.feature_run import POOL, fit_features, require_new_folder
 from ..runs.feature_set import FeatureSet, read_features, read_rows, write_features
 from ..runs.feature_split import REST, split_features
 from ..runs.predictions import require_writable
-from ..runs.ray_blocks import RayBlocks
+from ..runs.ray_data import Cluster, parts_of
+from ..training.run_files import remove_folder
 from .output import (
     bar,
     percent,
@@ -52,14 +53,13 @@ def make_features(
     workers: int | None,
     quiet: bool,
     json: bool,
-    cluster: RayBlocks | None = None,
+    cluster: Cluster | None = None,
 ) -> None:
-    """Extract the features of all images of a folder or a list into one file, or on a cluster into Parquet shards."""
+    """Extract the features of all images of a folder or a list into one file."""
     require_one_output(out, "--out", json)
-    if cluster is None:
-        if out.suffix != ".npz" and not is_stream(out):
-            raise ValueError(f"--out {out} must end in .npz")
-        require_writable(out)
+    if out.suffix != ".npz" and not is_stream(out):
+        raise ValueError(f"--out {out} must end in .npz")
+    require_writable(out)
     if image_size is not None:
         WIDTH.check(image_size, "--image-size")
     if no_labels and dataset is not None:
@@ -74,8 +74,9 @@ def make_features(
         else:
             domains, left_out = find_unlabelled(folder, workers, progress, check=check)
         say_left_out(left_out)
-        name = absolute_name(backbone)
-        network = create_feature_backbone(name, weights=weights, channels=channels, tap=tap, size=image_size)
+        options: dict[str, Any] = {"weights": weights, "channels": channels, "tap": tap, "size": image_size}
+        options["name"] = absolute_name(backbone)
+        network = create_feature_backbone(**options)
         if not network.pretrained:
             say(f"note: {backbone} has no trained weights here; its features are random")
         if not (labelled or no_labels):
@@ -85,46 +86,39 @@ def make_features(
             found = extract(
                 domains, network, views=views, labelled=labelled, device=where, workers=workers, progress=progress
             )
-    made = FeatureNetwork.of(network, views).as_json()
-    if cluster is None:
-        write_features(out, found)
-    else:
-        from ..runs.feature_blocks import Extracting
-        from .cluster_runs import extract_on_cluster  # what only a cluster needs
+            write_features(out, found)
+        else:
+            from ..runs.cluster import extract_on  # what only a cluster needs
 
-        work = Extracting(name, made, weights, tap, image_size, channels, views, labelled)
-        domains, unreadable = extract_on_cluster(cluster, work, domains, out, each_class=dataset is None, quiet=quiet)
-        left_out = [*left_out, *unreadable]
-    _tell_features(out, domains, classes_of(domains) if labelled else None, network.feature_size, made, left_out, json)
+            options |= {"labelled": labelled, "each_class": dataset is None}
+            made = FeatureNetwork.of(network, views)
+            found, unreadable = extract_on(cluster, domains, made, out, progress, **options)
+            say_left_out(unreadable)
+            left_out = [*left_out, *unreadable]
+            write_features(out, found)
+            remove_folder(parts_of(out))
+    _tell_features(out, found, left_out, json)
 
 
-def _tell_features(
-    out: Path,
-    domains: Mapping[str, LabelledImages],
-    classes: list[str] | None,
-    width: int,
-    network: dict[str, Any],
-    left_out: list[LeftOut],
-    json: bool,
-) -> None:
-    """Print what was written: the rows of each domain, their classes (None without labels) and what was left out."""
-    counts = {name: len(images) for name, images in domains.items()}
-    rows = sum(counts.values())
+def _tell_features(out: Path, found: FeatureSet, left_out: list[LeftOut], json: bool) -> None:
+    """Print what was written: the rows of each domain, their classes and what was left out."""
+    rows, width = found.features.shape
+    counts = dict(zip(found.domain_names, np.bincount(found.domains).tolist(), strict=True))
     if json:
         print_json(
             {
                 "out": str(out),
                 "rows": rows,
                 "features": width,
-                "classes": classes or [],
+                "classes": list(found.classes),
                 "domains": counts,
-                "network": network,
+                "network": found.network,
                 "left_out": [path.as_json() for path in left_out],
             }
         )
         return
-    several = f" in {len(domains)} domains" if len(domains) > 1 else ""
-    known = "no labels" if classes is None else f"{len(classes)} classes"
+    several = f" in {len(counts)} domains" if len(counts) > 1 else ""
+    known = f"{len(found.classes)} classes" if found.classes else "no labels"
     tell = say if out == STDOUT else print_text
     tell(f"{out}: {rows} rows of {width} features, {known}{several}")
 

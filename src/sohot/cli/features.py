@@ -39,8 +39,7 @@ def features(
         Path,
         typer.Option(
             "--out",
-            help="Feature file to write, .npz; - for standard output. With --engine ray: it, or a folder for Parquet "
-            "shards.",
+            help="Feature file to write, .npz; - for standard output.",
             show_default=False,
         ),
     ],
@@ -84,7 +83,7 @@ def features(
 
         sohot features photos --backbone lite0 --out photos.npz
 
-        sohot features many_photos --engine ray --out photo_features   # continues if it was stopped
+        sohot features many_photos --engine ray --out photos.npz   # continues if it was stopped
     """
     cluster = cluster_of(engine, address, out, device, threads, workers)
     from .._device import use_threads

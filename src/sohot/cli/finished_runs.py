@@ -24,13 +24,14 @@ from ..runs.predictions import (
     refuse,
     require_writable,
 )
-from ..runs.ray_blocks import RayBlocks
+from ..runs.ray_data import Cluster, parts_of
 from ..runs.run_outputs import logits_of
 from ..runs.run_pool import protocol_on
 from ..selection.answers import Answers
 from ..selection.calibration import Effect
 from ..selection.held_out import HeldOut
 from ..training.evaluation import evaluate
+from ..training.run_files import remove_folder
 from .output import (
     bar,
     percent,
@@ -117,12 +118,12 @@ def predict_run(
     json: bool,
     trust: bool = False,
     weights: Path | None = None,
-    cluster: RayBlocks | None = None,
+    cluster: Cluster | None = None,
 ) -> None:
-    """Label images, or the rows of feature files, and write the labels as CSV, or on a cluster as Parquet shards."""
+    """Label images, or the rows of feature files, and write the labels as CSV."""
     if out == STDOUT:
         out = None
-    if out is not None and cluster is None:
+    if out is not None:
         require_writable(out)
     unreadable: list[LeftOut] = []
     predictions: list[Prediction] = []
@@ -133,30 +134,33 @@ def predict_run(
             raise ValueError("feature files (.npz) are labelled in a moment: leave out --engine ray")
         head = _head_for(tables, folder, paths)
         limit = limit_of(folder, None, unknown_below, refuse_wrong, head.fit.temperature)
-        predictions = refuse(label_files(head, tables, top), limit, head.classes)
-        labelled, unknown = _counts(predictions)
+        predictions, classes = label_files(head, tables, top), head.classes
     else:
         files = find_images(paths)
         run = open_for_use(folder, device if cluster is None else "cpu", trust, weights)
-        limit = limit_of(folder, run.calibration, unknown_below, refuse_wrong, run.folded_temperature)
-        refuse([], limit, run.classes)  # before images are read
-        check_top(top, run.classes)
-        if cluster is not None and out is not None:
-            from ..runs.label_blocks import Labelling, model_stamp
-            from .cluster_runs import label_on_cluster  # what only a cluster needs
-
-            work = Labelling(folder, model_stamp(folder), top, limit, weights, trust)
-            labelled, unknown, unreadable = label_on_cluster(cluster, work, files, run.views, out, quiet)
-        else:
-            with bar(quiet) as progress:
+        limit, classes = (
+            limit_of(folder, run.calibration, unknown_below, refuse_wrong, run.folded_temperature),
+            run.classes,
+        )
+        refuse([], limit, classes)  # before images are read
+        check_top(top, classes)
+        with bar(quiet) as progress:
+            if cluster is None or out is None:
                 predictions, unreadable = classify(run, files, top, workers, progress)
-            say_left_out(unreadable)
-            if not predictions:
-                raise ValueError(f"none of the {len(files)} files can be read")
-            predictions = refuse(predictions, limit, run.classes)
-            labelled, unknown = _counts(predictions)
-    if out is not None and cluster is None:
+            else:
+                from ..runs.cluster import label_on  # what only a cluster needs
+
+                options = {"weights": weights, "trust": trust}
+                predictions, unreadable = label_on(cluster, run, folder, files, top, out, progress, **options)
+        say_left_out(unreadable)
+        if not predictions:
+            raise ValueError(f"none of the {len(files)} files can be read")
+    predictions = refuse(predictions, limit, classes)
+    if out is not None:
         write_output(out, predictions_csv(predictions, top).encode())
+        if cluster is not None:
+            remove_folder(parts_of(out))
+    labelled, unknown = len(predictions), sum(bool(prediction.refused) for prediction in predictions)
     result: dict[str, Any] = {
         "run": str(folder),
         "out": None if out is None else str(out),
@@ -173,11 +177,6 @@ def predict_run(
         what = "rows" if tables else "images"
         refused = "" if limit is None else f", {unknown} of them {UNKNOWN}"
         print_text(f"{labelled} {what} labelled in {out}{refused}, {len(unreadable)} could not be read")
-
-
-def _counts(predictions: Sequence[Prediction]) -> tuple[int, int]:
-    """Count the predictions, and those that are refused."""
-    return len(predictions), sum(bool(prediction.refused) for prediction in predictions)
 
 
 def _head_for(tables: list[Path], folder: Path, paths: Sequence[Path]) -> "StoredHead":

@@ -9,10 +9,11 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from .._limits import check_threads
-from .._outputs import STDOUT
+from .._outputs import is_stream
+from .._ray_cluster import host_and_port
 from ..experiments.engines import ENGINES
 from ..methods.options import Rest, flag, in_groups, kinds_of
-from ..runs.ray_blocks import RayBlocks
+from ..runs.ray_data import Cluster
 
 MORE = "More options"
 """Panel of the options that few people need, below the main ones."""
@@ -132,17 +133,19 @@ RefuseWrong = Annotated[
 
 def cluster_of(
     engine: str, address: str | None, out: Path | None, device: str, threads: int | None, read_threads: int | None
-) -> RayBlocks | None:
+) -> Cluster | None:
     """Return the cluster that options ask for; None for this process."""
     if engine == "local":
         if address is not None:
             raise ValueError("--address needs --engine ray")
         return None
-    if out is None or out == STDOUT:
-        raise ValueError("--engine ray keeps what is done: give --out a file, or a folder for Parquet shards")
+    if out is None or is_stream(out):
+        raise ValueError("--engine ray keeps what is done: give --out a file")
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(f"--device must be auto, cpu or cuda with --engine ray, got {device!r}")
-    return RayBlocks(address, device, threads, read_threads)
+    if address is not None:
+        host_and_port(address)
+    return Cluster(address, device, threads, read_threads)
 
 
 _READ = (int, float, bool, str, Path)

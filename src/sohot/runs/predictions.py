@@ -4,10 +4,10 @@ import csv
 import io
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,16 +15,15 @@ from torch import Tensor
 from .._escapes import unescaped
 from .._files import harmless_cell, to_csv, write_atomically
 from .._reading import read_regular
-from ..data.decode import SUFFIXES, UnreadableImage, default_workers, read_image
+from ..data.decode import SUFFIXES, UnreadableImage, default_workers
 from ..data.folders import LeftOut
-from ..data.image_batches import read_ahead
+from ..data.image_batches import load_image, read_ahead
 from ..data.image_shards import images_in, shards_at
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
 from ..data.manifest import read_manifest
 from ..data.manifest_rows import is_manifest
 from ..data.names import natural_key, printable
-from ..data.views import to_views
 from .loaded_run import LoadedModel
 
 BATCH = 32
@@ -113,35 +112,63 @@ def classify(
     """
     check_top(top, run.classes)
     predictions: list[Prediction] = []
-    unreadable: list[LeftOut] = []
-    waiting: deque[tuple[list[Path], int]] = deque()
+    broken: dict[int, str] = {}
+    network = Network(run.logits, run.input, run.views)
+    for rows, logits in pass_readable(network, without_labels(files), broken, workers):
+        predictions += likeliest([files[row] for row in rows], logits, run.classes, top, run.temperature)
+        if progress is not None:
+            progress("labelling images", len(predictions) + len(broken), len(files))
+    return predictions, [LeftOut(files[row], reason) for row, reason in broken.items()]
+
+
+class Network(NamedTuple):
+    """What images pass: batches to outputs, on the CPU; the form of its images, and the views of each that pass."""
+
+    outputs: Callable[[Iterator[Tensor]], Iterator[Tensor]]
+    input: InputSpec
+    views: int
+
+
+def without_labels(files: Sequence[Path]) -> LabelledImages:
+    """Return files as a list of images whose classes are not known."""
+    return LabelledImages(tuple(files), (0,) * len(files), ("",)).without_labels()
+
+
+def pass_readable(
+    network: Network, images: LabelledImages, broken: dict[int, str], workers: int | None = None
+) -> Iterator[tuple[list[int], Tensor]]:
+    """Pass images through a network, but for those that cannot be read.
+
+    Args:
+        network: The network.
+        images: The images.
+        broken: Receives the rows that cannot be read, with the reason.
+        workers: Threads that read images.
+
+    Yields:
+        The rows of each batch and their outputs.
+    """
+    waiting: deque[list[int]] = deque()
+
+    def read(row: int) -> Tensor | str:
+        try:
+            return load_image(images, row, network.input, views=network.views)
+        except UnreadableImage as error:
+            return error.reason
 
     def batches() -> Iterator[Tensor]:
-        done = 0
-        size = max(BATCH // run.views, 1)
-        chunks = [files[first : first + size] for first in range(0, len(files), size)]
-        contents = read_ahead(chunks, partial(_read, spec=run.input, views=run.views), workers or default_workers())
-        for chunk, read in zip(chunks, contents, strict=True):
-            done += len(chunk)
-            found = list(zip(chunk, read, strict=True))
-            unreadable.extend(LeftOut(file, content) for file, content in found if isinstance(content, str))
-            if whole := [(file, content) for file, content in found if isinstance(content, Tensor)]:
-                waiting.append(([file for file, _ in whole], done))
-                yield torch.stack([image for _, image in whole])
+        size = max(BATCH // network.views, 1)
+        chunks = [range(first, min(first + size, len(images))) for first in range(0, len(images), size)]
+        for chunk, contents in zip(chunks, read_ahead(chunks, read, workers or default_workers()), strict=True):
+            read_of = dict(zip(chunk, contents, strict=True))
+            broken.update((row, content) for row, content in read_of.items() if isinstance(content, str))
+            whole = {row: content for row, content in read_of.items() if isinstance(content, Tensor)}
+            if whole:
+                waiting.append([*whole])
+                yield torch.stack([*whole.values()])
 
-    for logits in run.logits(batches()):
-        labelled, done = waiting.popleft()
-        predictions += likeliest(labelled, logits, run.classes, top, run.temperature)
-        if progress is not None:
-            progress("labelling images", done, len(files))
-    return predictions, unreadable
-
-
-def _read(file: Path, spec: InputSpec, views: int) -> Tensor | str:
-    try:
-        return to_views(read_image(file, spec.channels, at_least=2 * spec.resize), spec, views)
-    except UnreadableImage as error:
-        return error.reason
+    for outputs in network.outputs(batches()):
+        yield waiting.popleft(), outputs
 
 
 def check_top(top: int, classes: Sequence[str]) -> None:
@@ -199,7 +226,7 @@ def predictions_of(images: LabelledImages, logits: Tensor, temperature: float = 
     return [replace(prediction, truth=truth) for prediction, truth in zip(found, truths, strict=True)]
 
 
-def predictions_csv(predictions: Sequence[Prediction], top: int = 1, *, header: bool = True) -> str:
+def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
     r"""Write predictions as CSV: file, label, probability, and label_2, probability_2, … for the next ones.
 
     If true classes are known, a column `truth` follows the file. If answers may be refused, `label` is `unknown` for
@@ -207,7 +234,6 @@ def predictions_csv(predictions: Sequence[Prediction], top: int = 1, *, header: 
 
     Names with commas or quotes are quoted, and control characters, such as line breaks, `escaped`. So that spreadsheets
     do not evaluate names that look like formulas, such a file gets the prefix ./ and such a label an apostrophe.
-    Without the `header`, what goes on from earlier rows.
 
     >>> print(predictions_csv([Prediction(Path("=a,b.png"), ("mug",), (0.75,))]), end="")
     file,label,probability
@@ -217,7 +243,7 @@ def predictions_csv(predictions: Sequence[Prediction], top: int = 1, *, header: 
     refusing = any(prediction.refused is not None for prediction in predictions)
     more = [name for rank in range(2, top + 1) for name in (f"label_{rank}", f"probability_{rank}")]
     first = ["label", "guess", "probability"] if refusing else ["label", "probability"]
-    rows = [["file", *(["truth"] if known else []), *first, *more]] if header else []
+    rows = [["file", *(["truth"] if known else []), *first, *more]]
     for prediction in predictions:
         pairs = zip(prediction.labels, prediction.probabilities, strict=True)
         cells = [cell for label, share in pairs for cell in (label, f"{share:.6f}")]

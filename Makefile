@@ -1,9 +1,9 @@
-# make install | demo | toy | test | lint | docs | dist | bench | bench-cache | bench-gpu: each sets up .venv first.
+# make install | demo | toy | test | lint | docs | dist | bench | bench-gpu: each sets up .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo toy test lint docs dist bench bench-cache bench-gpu clean
+.PHONY: install demo toy test lint docs dist bench bench-gpu clean
 
 install: $(VENV)/.installed-dev
 
@@ -46,9 +46,6 @@ dist: install
 
 bench: install $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/alignment_cpu.py
-
-bench-cache: install
-	$(BIN)/python benchmarks/trunk_cache.py
 
 # GPU_PYTHON: a Python whose torch knows your GPU, if that of .venv does not.
 GPU_PYTHON ?= $(BIN)/python

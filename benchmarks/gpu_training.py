@@ -21,11 +21,10 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 import torch
-from timing import table
+from timing import make_images, table
 from torch import Tensor
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
-from trunk_cache import make_images
 
 from sohot.data import AugmentedImages
 from sohot.methods import FitSettings

@@ -22,9 +22,8 @@ import numpy as np
 import PIL
 import torch
 from PIL import Image
-from timing import table
+from timing import make_images, table
 from torch import nn
-from trunk_cache import make_images
 
 from sohot.data import AugmentedImages, InputSpec, LabelledImages, iter_batches
 from sohot.data.crops import fit_image

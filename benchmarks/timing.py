@@ -3,11 +3,16 @@
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
+
+from sohot.data import LabelledImages
 
 Step = Callable[[], Tensor]
 Name = TypeVar("Name")
@@ -75,3 +80,14 @@ def peak_extra_memory(step: Step, batch: Batch) -> int:
 def table(header: list[str], rows: list[list[str]]) -> list[str]:
     """Format rows as lines of Markdown."""
     return [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows)]
+
+
+def make_images(folder: Path, count: int) -> LabelledImages:
+    """Write images of coarse random colours, 400 x 300, as JPEG files."""
+    random = np.random.default_rng(0)
+    files = []
+    for number in range(count):
+        coarse = Image.fromarray(random.integers(0, 256, (30, 40, 3), dtype=np.uint8))
+        files.append(folder / f"{number}.jpg")
+        coarse.resize((400, 300), Image.Resampling.BICUBIC).save(files[-1], quality=90)
+    return LabelledImages(tuple(files), tuple(number % 31 for number in range(count)), tuple(map(str, range(31))))

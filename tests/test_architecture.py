@@ -21,8 +21,9 @@ BELOW: dict[str, set[str]] = {
     "networks": {"functional", "methods", "data"},
     "losses": {"functional", "methods"},
     "training": {"functional", "methods", "selection", "data", "networks", "losses"},
-    "heads": {"functional", "methods", "selection", "losses", "training"},
-    "runs": {"functional", "methods", "selection", "data", "networks", "losses", "training", "heads"},
+    "classifiers": set(),
+    "heads": {"functional", "methods", "selection", "losses", "training", "classifiers"},
+    "runs": {"functional", "methods", "selection", "data", "networks", "losses", "training", "classifiers", "heads"},
 }
 BELOW["experiments"] = set(BELOW)
 BELOW["reporting"] = set(BELOW)

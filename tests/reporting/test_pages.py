@@ -447,7 +447,8 @@ def test_the_cost_of_the_kernel_form_is_told(tmp_path: Path) -> None:
     ]
     formula = {"order": 2, "features": 4096, "stated": 52, "formula": 52.3, "measured": None}
     rows.append({**formula, "gram_seconds": None, "explicit_seconds": None})
-    content = {"name": "complexity", "title": "Costs", "source": 20, "target": 3, "rows": rows, "versions": {}}
+    content = {"name": "complexity", "title": "Costs", "source": 20, "target": 3, "rows": rows}
+    content |= {"dtype": "float32", "rounds": 3, "versions": {"torch": "2.13.0"}}
     (tmp_path / "table.json").write_text(json.dumps(content))
     text = read(write_report(tmp_path)).text
     assert "14 ×" in text

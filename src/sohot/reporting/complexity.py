@@ -72,8 +72,8 @@ class Complexity:
     title: str
     source: int
     target: int
-    dtype: str | None
-    rounds: int | None
+    dtype: str
+    rounds: int
     versions: Mapping[str, str]
     rows: Sequence[Cost]
 
@@ -90,9 +90,8 @@ class Complexity:
             TypeError: Something has the wrong type.
         """
         rows = [Cost(**row) for row in content["rows"]]
-        title, versions = content.get("title") or _TITLE, dict(content.get("versions") or {})
-        circumstances = content["source"], content["target"], content.get("dtype"), content.get("rounds")
-        return cls(content["name"], title, *circumstances, versions, rows)
+        circumstances = {name: content[name] for name in ("name", "title", "source", "target", "dtype", "rounds")}
+        return cls(**circumstances, versions=dict(content["versions"]), rows=rows)
 
     def of_order(self, order: int) -> list[Cost]:
         """Return the measured costs of an order."""
@@ -239,18 +238,17 @@ def _number(value: float | None) -> str:
 
 def find_complexity(folder: Path) -> Complexity | None:
     """Read what `measure_complexity` found from its folder; None if the folder holds another experiment."""
-    for file in (folder / "complexity.json", folder / "table.json"):
-        if not file.is_file():
-            continue
-        try:
-            content = read_json(file)
-            if isinstance(content, dict) and content.get("name") == "complexity":
-                return Complexity.from_json(content)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{file} is damaged: {error}") from None
-        except KeyError as error:
-            raise ValueError(f"{file} is damaged: it has no {error}") from None
-    return None
+    file = folder / "table.json"
+    if not file.is_file():
+        return None
+    try:
+        content = read_json(file)
+        is_complexity = isinstance(content, dict) and content.get("name") == "complexity"
+        return Complexity.from_json(content) if is_complexity else None
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{file} is damaged: {error}") from None
+    except KeyError as error:
+        raise ValueError(f"{file} is damaged: it has no {error}") from None
 
 
 def complexity_page(found: Complexity) -> Page:

@@ -18,7 +18,7 @@ _COMPARED = ("settings", "data", "model", "config")
 
 
 class RunFolder:
-    """The folder of one run: `run.json`, `checkpoints/`, `log.csv` and the folders of other loggers.
+    """The folder of one run: `run.json`, `checkpoints/`, `log.csv` and the folder of TensorBoard.
 
     Args:
         path: The folder; created if it does not exist.

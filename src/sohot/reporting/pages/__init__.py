@@ -76,7 +76,7 @@ def write_report(
 
 def kind_of(folder: Path) -> str:
     """Return what a folder holds: "run", "demo" or "experiment"."""
-    experiment = ("grid.toml", "complexity.json", "table.json")
+    experiment = ("grid.toml", "table.json")
     marks = {"run": ("run.json",), "demo": ("demo.json",), "experiment": experiment}
     for kind, names in marks.items():
         if any((folder / name).is_file() for name in names):

@@ -64,7 +64,7 @@ def run(words: list[str], parts: Path | None = None) -> Cost:
                     kind = "driver" if one == root else "largest worker" if "MapWorker" in one.cmdline()[0] else ""
                     if kind:
                         megabytes[kind] = max(megabytes[kind], own_memory(one))
-        done = len(list(parts.glob("*.npz"))) if parts is not None else 0
+        done = len(list(parts.glob("*.pt"))) if parts is not None else 0
         samples.append(Sample(done, time.perf_counter() - began, sum(used.values()), megabytes))
         time.sleep(0.3)
     assert process.returncode == 0, words

@@ -178,7 +178,7 @@ def test_a_damaged_part_is_named(
     computed.append(-1)
     with pytest.raises(Killed):
         sohot(*words)
-    (part,) = (tmp_path / "labels.csv.parts").glob("*.npz")
+    (part,) = (tmp_path / "labels.csv.parts").glob("*.pt")
     part.write_bytes(b"PK")
     computed.clear()
     ended = sohot(*words)

@@ -107,9 +107,9 @@ def test_a_killed_command_and_a_killed_worker_lose_nothing(place: Path, address:
         return subprocess.Popen(command, env=python_path(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     with start() as first:
-        _wait(lambda: any(parts.glob("*.npz")))
+        _wait(lambda: any(parts.glob("*.pt")))
         first.kill()
-    kept = {file: file.stat().st_mtime_ns for file in parts.glob("*.npz")}
+    kept = {file: file.stat().st_mtime_ns for file in parts.glob("*.pt")}
     assert 0 < len(kept) < PARTS
     _wait(lambda: not any(Path(f"/proc/{pid}").exists() for pid in _pids(place)))  # Ray ends them with the command
     before = len(_pids(place))
@@ -117,7 +117,7 @@ def test_a_killed_command_and_a_killed_worker_lose_nothing(place: Path, address:
     with start() as second:
         _wait(lambda: len(_pids(place)) > before)
         os.kill(_pids(place)[-1], signal.SIGKILL)
-        _wait(lambda: len(list(parts.glob("*.npz"))) > len(kept))
+        _wait(lambda: len(list(parts.glob("*.pt"))) > len(kept))
         still = {file: file.stat().st_mtime_ns for file in kept}
         _, err = second.communicate(timeout=240)
     assert second.returncode == 0, err

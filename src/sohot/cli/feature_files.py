@@ -90,9 +90,8 @@ def make_features(
         else:
             from ..runs.cluster import extract_on  # what only a cluster needs
 
-            options |= {"labelled": labelled, "each_class": dataset is None}
-            made = FeatureNetwork.of(network, views)
-            found, unreadable = extract_on(cluster, domains, made, out, progress, **options)
+            options |= {"progress": progress, "labelled": labelled, "each_class": dataset is None}
+            found, unreadable = extract_on(cluster, domains, FeatureNetwork.of(network, views), out, **options)
             say_left_out(unreadable)
             left_out = [*left_out, *unreadable]
             write_features(out, found)

@@ -150,8 +150,8 @@ def predict_run(
             else:
                 from ..runs.cluster import label_on  # what only a cluster needs
 
-                options = {"weights": weights, "trust": trust}
-                predictions, unreadable = label_on(cluster, run, folder, files, top, out, progress, **options)
+                options = {"weights": weights, "trust": trust, "progress": progress}
+                predictions, unreadable = label_on(cluster, run, folder, files, top, out, **options)
         say_left_out(unreadable)
         if not predictions:
             raise ValueError(f"none of the {len(files)} files can be read")

@@ -4,13 +4,13 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from .._device import choose_device
 from .._files import holding_folder, write_atomically
@@ -25,7 +25,6 @@ from .feature_extraction import as_set, digests
 from .feature_network import FeatureNetwork, create_feature_backbone
 from .feature_set import FeatureSet
 from .loaded_run import LoadedModel, open_model
-from .npz import read_arrays
 from .predictions import BATCH, Network, Prediction, likeliest, pass_readable, without_labels
 from .ray_data import Cluster, Compute, Opens, compute, parts_of
 
@@ -33,92 +32,73 @@ _PARTS, _LEAST, _MOST = 1000, 256, 4096  # parts, and images in each
 _Options = Mapping[str, Any]
 
 
-class _Part(NamedTuple):
-    """What came of some images: the readable rows, their outputs and digests; the other rows, and why."""
+class _Passed(NamedTuple):
+    """What came of images: the readable rows, their outputs and digests; the other rows, and why."""
 
-    rows: Any
-    outputs: Any
-    contents: Any
-    broken: Any
-    reasons: Any
+    rows: list[int]
+    outputs: Tensor
+    contents: list[str]
+    broken: dict[int, str]
 
 
 def label_on(
-    cluster: Cluster,
-    run: LoadedModel,
-    path: Path,
-    files: Sequence[Path],
-    top: int,
-    out: Path,
-    progress: Progress | None,
-    **options: Any,
+    cluster: Cluster, run: LoadedModel, path: Path, files: Sequence[Path], top: int, out: Path, **options: Any
 ) -> tuple[list[Prediction], list[LeftOut]]:
-    """Label images as `classify` does, for a file; `options` are those of `open_model`."""
-    stamp, images = _stamp(path), without_labels(files)
-    predictions: list[Prediction] = []
-    left_out: list[LeftOut] = []
-    for part in _parts(cluster, images, partial(_open_run, path, stamp, options), stamp, run.views, out, progress):
-        if len(part.rows):
-            readable, logits = [files[row] for row in part.rows], torch.from_numpy(part.outputs)
-            predictions += likeliest(readable, logits, run.classes, top, run.temperature)
-        left_out += [LeftOut(files[row], str(why)) for row, why in zip(part.broken, part.reasons, strict=True)]
-    return predictions, left_out
+    """Label images as `classify` does, for a file; `options` are `progress` and those of `open_model`."""
+    progress, stamp = options.pop("progress"), _stamp(path)
+    opens = partial(_open_run, path, stamp, options)
+    passed = _pass_on(cluster, without_labels(files), opens, stamp, run.views, out, progress)
+    readable = [files[row] for row in passed.rows]
+    labels = likeliest(readable, passed.outputs, run.classes, top, run.temperature) if readable else []
+    return labels, [LeftOut(files[row], reason) for row, reason in passed.broken.items()]
 
 
 def extract_on(
-    cluster: Cluster,
-    domains: Mapping[str, LabelledImages],
-    network: FeatureNetwork,
-    out: Path,
-    progress: Progress | None,
-    *,
-    labelled: bool,
-    each_class: bool,
-    **options: Any,
+    cluster: Cluster, domains: Mapping[str, LabelledImages], network: FeatureNetwork, out: Path, **options: Any
 ) -> tuple[FeatureSet, list[LeftOut]]:
-    """Extract features as `find_domains` and `extract` do, for a file; `options` build the network."""
-    readable, left_out, every = {}, list[LeftOut](), list[_Part]()
-    for name, images in domains.items():
-        opens = partial(_open_backbone, network, options)
-        parts = [*_parts(cluster, images, opens, network.as_json(), network.views, out, progress)]
-        broken = {int(row): str(why) for part in parts for row, why in zip(part.broken, part.reasons, strict=True)}
-        readable[name] = images.subset([int(row) for part in parts for row in part.rows])
-        if each_class:
-            check_no_class_lost(images, readable[name], broken)
-        left_out += [LeftOut(images.files[row], why) for row, why in broken.items()]
-        every += [part for part in parts if len(part.rows)]
-    features = np.concatenate([part.outputs for part in every]) if every else np.empty((0, 0), np.float32)
-    contents = [str(text) for part in every for text in part.contents]
-    return as_set(readable, features, contents, network.as_json(), labelled=labelled), left_out
+    """Extract features as `find_domains` and `extract` do, for a file; `options` also build the network."""
+    progress, labelled, each_class = (options.pop(name) for name in ("progress", "labelled", "each_class"))
+    opens, stamp = partial(_open_backbone, network, options), network.as_json()
+    every = {name: _pass_on(cluster, x, opens, stamp, network.views, out, progress) for name, x in domains.items()}
+    readable = {name: domains[name].subset(passed.rows) for name, passed in every.items()}
+    for name, passed in every.items() if each_class else ():
+        check_no_class_lost(domains[name], readable[name], passed.broken)
+    features = torch.cat([passed.outputs for passed in every.values() if passed.rows] or [torch.empty(0, 0)]).numpy()
+    contents = [text for passed in every.values() for text in passed.contents]
+    left_out = [LeftOut(domains[name].files[row], why) for name in every for row, why in every[name].broken.items()]
+    return as_set(readable, features, contents, stamp, labelled=labelled), left_out
 
 
-def _parts(
+def _pass_on(
     cluster: Cluster, images: LabelledImages, opens: Opens, stamp: Any, views: int, out: Path, progress: Progress | None
-) -> Iterator[_Part]:
-    """Compute the parts that are missing, and return all, in order."""
+) -> _Passed:
+    """Compute the parts that are missing, and join all, in order."""
     batch = max(BATCH // views, 1)
     size = max(min(max(len(images) // _PARTS, _LEAST), _MOST) // batch, 1) * batch  # cut between batches
     names = [(os.path.abspath(file), images.name(row)) for row, file in enumerate(images.files)]
     key = hashlib.sha256(json.dumps([stamp, views, size, names]).encode()).hexdigest()[:16]
-    firsts = range(0, len(images), size)
-    files = {first: parts_of(out) / f"{key}-{first:09d}.npz" for first in firsts}
+    files = {first: parts_of(out) / f"{key}-{first:09d}.pt" for first in range(0, len(images), size)}
     with holding_folder(parts_of(out)):
-        rows = {first: range(first, min(first + size, len(images))) for first in firsts if not files[first].exists()}
-        done = len(images) - sum(map(len, rows.values()))
-        missing = {first: (first, images.subset(some)) for first, some in rows.items()}
-        for first, content in compute(cluster, missing, opens) if missing else ():
+        absent = [first for first, file in files.items() if not file.exists()]
+        parts = {first: (first, images.subset(range(len(images))[first : first + size])) for first in absent}
+        left = sum(len(part) for _, part in parts.values())
+        for first, content in compute(cluster, parts, opens) if parts else ():
             write_atomically(files[first], content)
-            done += len(rows[first])
+            left -= len(parts[first][1])
             if progress is not None:
-                progress("images on the cluster", done, len(images))
-    return map(_read, files.values())
+                progress("images on the cluster", len(images) - left, len(images))
+    found = [_read(file) for file in files.values()]
+    rows, contents = ([value for part in found for value in part[name]] for name in ("rows", "contents"))
+    outputs = torch.cat([part["outputs"] for part in found if part["rows"]] or [torch.empty(0, 0)])
+    return _Passed(rows, outputs, contents, {row: why for part in found for row, why in part["broken"].items()})
 
 
-def _read(file: Path) -> _Part:
+def _read(file: Path) -> dict[str, Any]:
     try:
-        return _Part(**read_arrays(file, _Part._fields))
-    except Exception as error:  # whatever a damaged archive raises
+        part: dict[str, Any] = torch.load(file, weights_only=True)
+    except Exception as error:  # whatever a damaged file raises
         raise ValueError(f"{file} is damaged ({error}): remove it and run the same command again") from None
+    return part
 
 
 def _stamp(path: Path) -> str:
@@ -144,9 +124,9 @@ def _open_backbone(network: FeatureNetwork, options: _Options, device: str, read
     return partial(_pass, Network(outputs, network.input, network.views), True, readers)
 
 
-def _pass(network: Network, digest: bool, readers: int, part: tuple[int, LabelledImages]) -> bytes:
+def _pass(network: Network, digest: bool, readers: int, some: tuple[int, LabelledImages]) -> bytes:
     """Pass images through a network; return what `_read` reads."""
-    (first, images), broken = part, dict[int, str]()
+    (first, images), broken = some, dict[int, str]()
     passed = list(pass_readable(network, images, broken, readers))
     if not passed and not any(file.exists() or shard_of(file) for file in images.files):
         missing = printable(images.files[0])
@@ -154,10 +134,11 @@ def _pass(network: Network, digest: bool, readers: int, part: tuple[int, Labelle
             f"{missing} cannot be found: images need the same path on all machines (docs/cluster.md)"
         )
     rows = [row for some, _ in passed for row in some]
-    outputs = torch.cat([some for _, some in passed]).float().numpy() if passed else np.empty((0, 0), np.float32)
-    contents = np.asarray(digests(images.subset(rows)) if digest else [], np.str_)
-    reasons = np.asarray([*broken.values()], np.str_)
-    numbers = (np.asarray([*some], np.int64) + first for some in (rows, broken))
-    stream = io.BytesIO()
-    np.savez(stream, **_Part(next(numbers), outputs, contents, next(numbers), reasons)._asdict())
+    part = {
+        "rows": [first + row for row in rows],
+        "outputs": torch.cat([outputs.float() for _, outputs in passed] or [torch.empty(0, 0)]),
+        "contents": digests(images.subset(rows)) if digest else [],
+        "broken": {first + row: reason for row, reason in broken.items()},
+    }
+    torch.save(part, stream := io.BytesIO())
     return stream.getvalue()

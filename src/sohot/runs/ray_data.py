@@ -13,10 +13,8 @@ from .._process import describe_error
 from .._ray_cluster import connection, gpus_each, import_ray, slots
 from .._start import prepare_process
 
-Compute = Callable[[Any], bytes]
-"""Computes a part."""
-Opens = Callable[[str, int], Compute]
-"""Called once in each worker, with its device and the number of its reading threads."""
+Compute = Callable[[Any], bytes]  # of a part
+Opens = Callable[[str, int], Compute]  # called once in each worker, with its device and its reading threads
 _READERS = 8  # beside a GPU
 _TRIES = 4  # if its worker dies each time, the part itself is to blame, mostly by its memory
 

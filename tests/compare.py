@@ -209,7 +209,8 @@ def read_grid(printed: str, out: Path) -> Values:
         for row in table["rows"]
     }
     for cell, result in stored_cells(out):
-        named = f"{cell['method']} {cell.get('pool', '')} {cell['split']} {cell['shift']}"
+        settings = json.dumps(cell["settings"], sort_keys=True)
+        named = f"{cell['shift']} {cell['split']} {cell['method']} {cell['pool']} {settings}"
         found[named] = {
             "accuracy": numbers_of(result["accuracy"], "micro", "macro", "confusion"),
             **{f"curve {name}": values for name, values in result["curve"].items()},
@@ -219,15 +220,15 @@ def read_grid(printed: str, out: Path) -> Values:
 
 
 def stored_cells(out: Path) -> Iterator[tuple[Any, Any]]:
-    """Yield the cells that a grid's folder holds, with their results, in a database or in a file each."""
+    """Yield the cells that a grid's folder holds, with their results: a file each, in 9d26b0e rows of a database."""
     if (out / "results.sqlite").exists():
         with contextlib.closing(sqlite3.connect(out / "results.sqlite")) as database:
             for cell, result in database.execute("SELECT cell, result FROM attempts WHERE result IS NOT NULL"):
                 yield json.loads(cell), json.loads(result)
     for file in sorted(out.rglob("*.json")):
         content = json.loads(file.read_text())
-        if isinstance(content, dict) and "attempts" in content:
-            yield from ((content["cell"], one["result"]) for one in content["attempts"] if one["result"])
+        for attempt in content.get("attempts", []) if isinstance(content, dict) else []:
+            yield content["cell"], attempt["result"]
 
 
 # The scenarios. Each works in the current folder, which is empty, and returns what is compared.
@@ -604,10 +605,9 @@ def compare(name: str, here: Result, base: Result) -> Row:
         for where, missing in (("here", sorted(set(here) - set(base))), ("in BASE", sorted(set(base) - set(here))))
         if missing
     ]
-    different = [key for key, gap in gaps.items() if gap]
+    different = sorted((key for key, gap in gaps.items() if gap), key=gaps.__getitem__, reverse=True)
     if different:
-        worst = max(different, key=gaps.__getitem__)
-        notes.insert(0, f"{len(different)} of {len(gaps)} values differ, most: {worst}")
+        notes.insert(0, f"{len(different)} of {len(gaps)} values differ, most: {', '.join(different[:3])}")
     largest = math.inf if len(gaps) < len(here.keys() | base.keys()) else max(gaps.values(), default=math.inf)
     entries = sum(here[key].size for key in gaps)
     texts = sum(here[key].size for key in gaps if here[key].dtype.kind in "US")

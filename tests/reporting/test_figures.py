@@ -102,7 +102,7 @@ def test_what_records_do_not_allow_is_not_drawn(tmp_path: Path) -> None:
 def test_weights_of_all_classes_and_splits_are_in_the_histogram() -> None:
     figure = weight_histograms(ROWS)
     assert [axes.get_title() for axes in figure.axes] == [
-        "ζ̄, means (so+zeta)",
+        "ζ, means (so+zeta)",
         "ζ, order 2 (so+zeta)",
     ]
     assert all(f"{len(CLASSES) * len(GRID.splits)} weights" in texts(figure) for _ in figure.axes)
@@ -217,7 +217,7 @@ def figures_of_names():
     points = feature_points(names=NAMES)
     return {
         "confusion": confusion_figure([[1, 0, 2], [0, 1, 0], [1, 1, 1]], NAMES, NAMES[2]),
-        "weights": class_weight_figure({NAMES[0]: {"ζ̄, means": [1.0, 0.5, 0.2]}}, NAMES),
+        "weights": class_weight_figure({NAMES[0]: {"ζ, means": [1.0, 0.5, 0.2]}}, NAMES),
         "shares": share_figure({"pool": [20.0, 30.0, 50.0], "labelled": [10.0, 30.0, 60.0]}, NAMES),
         "lines": lines_figure({name: ([1, 2], [3.0, 1.0]) for name in NAMES}, "loss"),
         "splits": split_figure({name: {"A-W": [80.0, 81.0], NAMES[0]: []} for name in NAMES}),

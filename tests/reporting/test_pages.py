@@ -354,9 +354,11 @@ def test_a_damaged_list_of_figures_removes_nothing_else(tmp_path: Path, content:
     assert (out / "figures" / "table.csv").is_file()
 
 
-def test_pages_are_small(run: Path, experiment: Path) -> None:
+def test_pages_are_small_and_the_same_for_the_same_folder(run: Path, experiment: Path, tmp_path: Path) -> None:
     for folder in (run, experiment):
-        assert write_report(folder).stat().st_size < 500_000
+        page = write_report(folder).read_bytes()
+        assert len(page) < 500_000
+        assert write_report(folder, tmp_path / "again.html").read_bytes() == page
 
 
 def test_names_stay_text_wherever_they_stand() -> None:

@@ -12,7 +12,7 @@ from ...data.pools import POOLS, SUPERVISED
 from ...experiments.result import Attempt
 from ..published import PublishedRow, published
 from ..results import ResultRow, collect, shifts_of
-from .canvas import save_figure
+from .canvas import chart, save_figure
 from .classes import confusion_figure, confusion_of, weight_histograms
 from .curves import SIGMAS, curve_figure, setting_figure, shots_figure
 
@@ -66,11 +66,13 @@ def _named(records: Sequence[Attempt], grid: "Grid") -> Named:
                 yield f"{name}-{pool}" if len(grid.pool) > 1 else name, partial(_captioned, draw, pool)
 
 
+@chart
 def _captioned(draw: Callable[[], "Figure | None"], pool: str) -> "Figure | None":
     """Draw a figure and say what the unlabelled target images are, if there are any."""
     figure = draw()
     if figure is not None and pool != SUPERVISED:
-        figure.supxlabel(f"{pool}: {POOLS[pool]}", fontsize=8)
+        caption = f"{pool}: {POOLS[pool]}"
+        figure.suptitle("\n".join(filter(None, [figure.get_suptitle(), caption])), fontsize=10)
     return figure
 
 

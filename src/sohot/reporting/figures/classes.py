@@ -77,12 +77,12 @@ def class_weights(row: ResultRow) -> dict[str, list[float]]:
 
 
 def term_name(term: str) -> str:
-    """Name what learned weights weight.
+    """Name what learned weights weight. Those of the means are ζ̄, whose bar matplotlib cannot write.
 
     >>> term_name("means"), term_name("order2")
-    ('ζ̄, means', 'ζ, order 2')
+    ('ζ, means', 'ζ, order 2')
     """
-    return "ζ̄, means" if term == "means" else f"ζ, {term.replace('order', 'order ')}"
+    return f"ζ, {term.replace('order', 'order ')}"
 
 
 def shown_range(values: Sequence[float]) -> tuple[float, float]:

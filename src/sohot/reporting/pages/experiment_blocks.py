@@ -10,7 +10,6 @@ from ..figures.classes import confusion_of, weight_histograms
 from ..figures.comparison import difference_figure, split_figure
 from ..figures.curves import SHOTS, curve_figure, setting_figure, shots_figure
 from ..published import backbone_label
-from ..results import collect
 from ..statistics import PairedDifference
 from ..tables.result_table import (
     AverageAccuracy,
@@ -25,8 +24,6 @@ from .confusion import confusion_chart
 from .words import count
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from .experiment_page import Experiment
 
 _SPACE = "\N{NO-BREAK SPACE}"
@@ -181,39 +178,36 @@ def difference_chart(table: ResultTable) -> Chart | None:
 
 def setting_charts(experiment: "Experiment") -> list[Chart]:
     """Show the accuracy against each number that is varied, on each shift."""
-    rows, shifts = collect(experiment.records, experiment.grid), experiment.table.shifts
     told = "Mean and standard deviation over the splits, on test images: do not choose a value from this chart."
-    drawn: dict[str, Figure | None] = {}
-    for shift in shifts:
-        numbers = [name for name in experiment.table.varied if name != SHOTS]
-        if SHOTS in experiment.table.varied:
-            drawn[f"Accuracy against {SHOTS}, {shift}"] = shots_figure(
-                rows, shift, published_on(experiment.grid, shift)
-            )
-        if numbers:
-            drawn[f"Accuracy against {' and '.join(numbers)}, {shift}"] = setting_figure(rows, numbers, shift)
-    return [Chart(figure, title, told) for title, figure in drawn.items() if figure is not None]
+    charts = []
+    for shift in experiment.table.shifts:
+        for name in experiment.table.varied:
+            if name == SHOTS:
+                figure = shots_figure(experiment.rows, shift, published_on(experiment.grid, shift))
+            else:
+                figure = setting_figure(experiment.rows, [name], shift)
+            if figure is not None:
+                charts.append(Chart(figure, f"Accuracy against {name}", told))
+    return charts
 
 
-def curve_charts(experiment: "Experiment") -> list[Chart]:
+def curve_chart(experiment: "Experiment") -> Chart | None:
     """Show the losses of the first shift that has any."""
-    rows = collect(experiment.records, experiment.grid)
-    figures = (curve_figure(rows, shift) for shift in experiment.table.shifts)
-    told = "Losses over the steps of training."
-    return [Chart(figure, "Losses", told) for figure in figures if figure is not None][:1]
+    figures = (curve_figure(experiment.rows, shift) for shift in experiment.table.shifts)
+    figure = next((figure for figure in figures if figure is not None), None)
+    return None if figure is None else Chart(figure, "Losses", "Losses over the steps of training.")
 
 
-def weight_charts(experiment: "Experiment") -> list[Chart]:
+def weight_chart(experiment: "Experiment") -> Chart | None:
     """Show the distribution of the learned class weights, by method."""
-    figure = weight_histograms(collect(experiment.records, experiment.grid))
-    told = "Class weights of all finished cells; all start at 1. The line is a Beta distribution with the same shape."
-    return [] if figure is None else [Chart(figure, "ζ and ζ̄", told)]
+    figure = weight_histograms(experiment.rows)
+    told = "Class weights of all finished cells; all start at 1. The line is the Beta distribution that fits them best."
+    return None if figure is None else Chart(figure, "ζ of all classes", told)
 
 
 def mistakes_chart(experiment: "Experiment", label: str) -> Chart | None:
     """Show which classes a method confuses, summed over its finished cells of the first shift."""
     shift = experiment.table.shifts[0]
-    row = next(row for row in collect(experiment.records, experiment.grid) if row.label == label)
-    confusion = confusion_of(row, shift)
+    confusion = confusion_of(next(row for row in experiment.rows if row.label == label), shift)
     title = f"Which classes {label} confuses on {shift}, all splits together"
     return None if confusion is None else confusion_chart(*confusion, title)

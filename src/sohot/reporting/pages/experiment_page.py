@@ -4,6 +4,7 @@ import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from ... import __version__
@@ -16,12 +17,13 @@ from ...experiments.result import Attempt, DoneCell, done_cells
 from ...experiments.store import Store
 from ...runs.description import accuracy_name
 from ..published import backbone_label
+from ..results import ResultRow, collect
 from ..statistics import PairedDifference
 from ..tables.result_table import ResultTable, result_table
-from .blocks import Block, Chart, Fact, Listing, Page, Pairs, Section
+from .blocks import Block, Chart, Fact, Listing, Page, Pairs, Section, Side
 from .experiment_blocks import (
     choice_sections,
-    curve_charts,
+    curve_chart,
     difference_sections,
     failure_sections,
     mistakes_chart,
@@ -29,7 +31,7 @@ from .experiment_blocks import (
     result_blocks,
     setting_charts,
     split_chart,
-    weight_charts,
+    weight_chart,
 )
 from .words import count, differences_in_words, duration, pairs_of, points
 
@@ -51,6 +53,11 @@ class Experiment:
     grid: Grid
     records: list[Attempt]
     table: ResultTable
+
+    @cached_property
+    def rows(self) -> list[ResultRow]:
+        """The records by method and varied settings."""
+        return collect(self.records, self.grid)
 
     @property
     def done(self) -> list[DoneCell]:
@@ -125,8 +132,8 @@ def _sections(experiment: Experiment) -> list[Section]:
         *_charts("Splits", [] if table.varied else [split_chart(table)]),
         *_charts("What is varied", setting_charts(experiment)),
         *_charts("Mistakes", [_confusion(experiment)]),
-        *_charts("Training", curve_charts(experiment)),
-        *_charts("Learned class weights", weight_charts(experiment)),
+        *_charts("Training", [curve_chart(experiment)]),
+        *_charts("Learned class weights", [weight_chart(experiment)]),
         *choice_sections(experiment),
         *failure_sections(experiment),
     ]
@@ -178,7 +185,7 @@ def _facts(experiment: Experiment, parts: int) -> list[Fact]:
 
 def _charts(title: str, drawn: Sequence[Chart | None]) -> list[Section]:
     charts = [chart for chart in drawn if chart is not None]
-    return [Section(title, charts)] if charts else []
+    return [Section(title, [Side(charts)] if len(charts) > 1 else charts)] if charts else []
 
 
 def _confusion(experiment: Experiment) -> Chart | None:

@@ -129,7 +129,7 @@ def test_views_of_one_object_are_in_one_half(tmp_path: Path) -> None:
     assert json.loads(split_bytes(split))["sides"][POOL].keys() == {"files", "groups", "reader"}
 
 
-def test_old_splits_keep_their_fingerprints(tmp_path: Path) -> None:
+def test_splits_keep_their_fingerprints(tmp_path: Path) -> None:
     """Stored files and results rest on them."""
     small = open_dataset("office31", make_office31(tmp_path / "small", {"amazon": 9, "dslr": 8, "webcam": 6}))
     depth = open_dataset("rgbd-caltech", make_rgbd_caltech(tmp_path / "depth", views=3))

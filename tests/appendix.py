@@ -1,6 +1,6 @@
 """The derivatives of the paper's Appendices B and C, transcribed from the paper.
 
-They verify the closed form of `gram`; nothing else calls them. The paper stores feature vectors as columns: Φ here is
+They verify the gradient of the product. The paper stores feature vectors as columns: Φ here is
 the transpose of the given rows. Two points need interpretation: in Appendix B the printed derivative of ‖μ − μ*‖² in a
 target vector lacks its minus sign, and in Appendix C "scalar − row vector" means the scalar at every place of the row.
 The cases of the cross kernel compare a source index with a target index; only whether n is the differentiated vector

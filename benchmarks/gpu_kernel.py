@@ -2,9 +2,9 @@
 
     python benchmarks/gpu_kernel.py
 
-Forward and backward, orders 2+3+4, shuffled rows, medians. "graph" replays a captured CUDA graph, "weighted" the same
-with random weights of rows, some of them 0; "eager" calls and differentiates the public module as a training loop does,
-including the host's work, also as a multiple of an empty autograd function.
+Forward and backward, orders 2+3+4, shuffled rows, medians. "graph" replays a captured CUDA graph; "eager" calls and
+differentiates the public module as a training loop does, including the host's work, also as a multiple of an empty
+autograd function.
 """
 
 import os
@@ -84,12 +84,13 @@ def kernel(choice: str) -> Iterator[None]:
             os.environ["SOHOT_KERNEL"] = before
 
 
-def step_of(problem: Problem, batch: list[Tensor], **row_weights: Tensor) -> Step:
-    align = ScatterAlignment(problem.classes, ORDERS, check_values=False).cuda()
+def step_of(problem: Problem, batch: list[Tensor]) -> Step:
+    most_rows = problem.source + problem.target
+    align = ScatterAlignment(problem.classes, ORDERS, check_values=False, most_rows=most_rows).cuda()
 
     def step() -> None:
         batch[0].grad = batch[2].grad = None
-        align(*batch, **row_weights).backward()
+        align(*batch).backward()
 
     return step
 
@@ -97,14 +98,6 @@ def step_of(problem: Problem, batch: list[Tensor], **row_weights: Tensor) -> Ste
 def as_new(batch: list[Tensor]) -> list[Tensor]:
     """The same numbers in tensors that autograd does not know yet: it remembers the stream of their gradients."""
     return [x.detach().requires_grad_() if x.is_floating_point() else x for x in batch]
-
-
-def weights_for(batch: list[Tensor]) -> dict[str, Tensor]:
-    """Random weights of rows, every seventh 0."""
-    generator = torch.Generator("cuda").manual_seed(1)
-    source, target = (1 - torch.rand(len(x), generator=generator, device="cuda") for x in (batch[0], batch[2]))
-    source[::7], target[::7] = 0, 0
-    return {"source_weights": source, "target_weights": target}
 
 
 def loop_over_classes(problem: Problem, batch: list[Tensor]) -> Step:
@@ -231,13 +224,11 @@ def kernel_bars() -> list[dict[str, Any]]:
     for problem, bars in BARS.items():
         batch = problem.batch()
         graph_us = replayed(step_of(problem, as_new(batch)))
-        weighted_us = replayed(step_of(problem, as_new(batch), **weights_for(batch)))
         step = step_of(problem, batch)
         eager_us = eager(step)
         record: dict[str, Any] = {
             "problem": problem.name,
             "graph_us": graph_us,
-            "weighted_us": weighted_us,
             "eager_us": eager_us,
             "eager_empties": eager_us / measured["empty_autograd_us"],
             "graph_bar_us": bars.get("graph_us"),
@@ -271,16 +262,15 @@ def report(records: list[dict[str, Any]]) -> list[str]:
         f"ceilings: copy {first['bytes_per_s'] / 1e12:.2f} TB/s, bfloat16 product "
         f"{first['operations_per_s'] / 1e12:.0f} TFLOP/s, empty autograd function {first['empty_autograd_us']:.0f} µs",
         "",
-        "| classes × (N + N*) × d | graph µs | weighted µs | eager µs | × empty autograd function "
+        "| classes × (N + N*) × d | graph µs | eager µs | × empty autograd function "
         "| floor µs: 1 read + 1 write | 2 reads + 1 write | products | plain, eager µs | loop, eager µs "
         "| error: loss | distances | gradient |",
-        "| --- " * 13 + "|",
+        "| --- " * 12 + "|",
     ]
     for r in records:
         other = [f"{r[name]:.0f}" if name in r else "–" for name in ("plain_eager_us", "loop_eager_us")]
         times = [
             _bar(r["graph_us"], r["graph_bar_us"]),
-            f"{r['weighted_us']:.0f}",
             f"{r['eager_us']:.0f}",
             _bar(r["eager_empties"], r["eager_bar_empties"], digits=1),
         ]

@@ -2,15 +2,16 @@
 
 import subprocess
 import sys
-from importlib.util import find_spec
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from interpreted import run_interpreted
 
 from sohot.functional import fused, scatter_alignment
-from sohot.functional.fused.layout import choose_layout
 
 Errors = dict[str, dict[str, float]]
 HALF = ("bfloat16", "float16")
@@ -42,54 +43,80 @@ def test_half_precision_loses_digits_in_the_gradient_alone(errors: Errors, half:
     assert all(error < 1e-5 for error in errors[half].values())
 
 
-def features(rows: int = 4, device: str = "cpu", dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.zeros(rows, 2, dtype=dtype, device=device)
+def test_forced_for_what_the_kernels_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton")
+    monkeypatch.setenv("SOHOT_KERNEL", "triton")
+    assert holds() == 64  # few rows need no counting
+    assert holds(rows=40, classes=2) == 40
+    assert holds(rows=40, classes=2, most_rows=50) == 50
+    assert holds(rows=100, classes=2) is None  # too many in a class
+    assert holds(dtype=torch.float64) is None
+    assert holds(rows=100, classes=2, most_rows=100) is None
+
+
+def holds(rows: int = 4, classes: int = 2, dtype: torch.dtype = torch.float32, most_rows: int | None = None) -> Any:
+    """How many rows of a class the kernels hold for so many rows in each domain; None where they are not used."""
+    x, labels = torch.zeros(rows, 2, dtype=dtype), torch.arange(rows) % classes
+    return fused.rows_to_hold(x, labels, x, labels, classes, most_rows)
 
 
 def test_a_cpu_has_the_plain_version() -> None:
-    assert not fused.is_usable(features(), features(), 2)
-
-
-@pytest.mark.skipif(find_spec("triton") is None, reason="needs triton")
-def test_forced_for_what_the_kernels_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOHOT_KERNEL", "triton")
-    assert fused.is_usable(features(), features(), 2)
-    assert not fused.is_usable(features(dtype=torch.float64), features(dtype=torch.float64), 2)
-    assert not fused.is_usable(features(), features(dtype=torch.bfloat16), 2)
-    assert not fused.is_usable(features(rows=100), features(rows=100), 1)  # one class of many rows
+    assert holds() is None
 
 
 def test_never_where_the_plain_version_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOHOT_KERNEL", "plain")
-    assert not fused.is_usable(features(device="meta"), features(device="meta"), 2)
+    x = torch.zeros(4, 2, device="meta")
+    assert fused.rows_to_hold(x, x, x, x, 2) is None
 
 
 def test_a_wrong_choice_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOHOT_KERNEL", "fast")
+    x, labels = torch.zeros(4, 2), torch.tensor([0] * 4)
     with pytest.raises(ValueError, match="variable SOHOT_KERNEL must be one of 'auto', 'plain', 'triton', got 'fast'"):
-        scatter_alignment(features(), torch.tensor([0] * 4), features(), torch.tensor([0] * 4), 1)
+        scatter_alignment(x, labels, x, labels, 1)
 
 
 def test_without_triton_forcing_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOHOT_KERNEL", "triton")
     monkeypatch.setattr(fused, "_HAS_TRITON", False)
     with pytest.raises(ValueError, match="SOHOT_KERNEL=triton needs the package triton"):
-        fused.is_usable(features(), features(), 2)
-
-
-@pytest.mark.parametrize(("rows", "classes", "size"), [(713, 31, 4096), (64_000, 1000, 4096), (2, 1, 1), (7, 9, 33)])
-def test_a_layout_covers_all_columns_and_takes_classes_of_equal_size(rows: int, classes: int, size: int) -> None:
-    layout = choose_layout(rows, classes, size, processors=132)
-    assert layout.capacity >= min(rows / classes, 64)
-    for block, parts in ((layout.block, layout.parts), (layout.gradient_block, layout.gradient_parts)):
-        columns_each = -(-size // (block * parts)) * block
-        assert columns_each % block == 0
-        assert columns_each * parts >= size
+        holds()
 
 
 def test_to_a_compiler_the_choice_is_a_constant() -> None:
     marked = torch.compiler.assume_constant_result(lambda: None)
     assert vars(fused._suits) == vars(marked) != {}
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
+    """A device that passes for a GPU which has never been tried."""
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(fused, "_HAS_TRITON", True)
+    monkeypatch.setattr(torch.cuda, "device", lambda _: nullcontext())
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+    fused.kernels_work.cache_clear()
+    yield torch.device("cuda", 0)
+    fused.kernels_work.cache_clear()
+
+
+def test_a_missing_compiler_is_told_once(monkeypatch: pytest.MonkeyPatch, gpu: torch.device) -> None:
+    def fail(_: torch.device) -> None:
+        raise RuntimeError("Failed to find C compiler.\nPlease specify via CC environment variable.")
+
+    monkeypatch.setattr(fused, "_run_smallest", fail)
+    with pytest.warns(UserWarning, match=r"cannot compile kernels here \(Failed to find C compiler\. Please .* gcc"):
+        assert not fused.kernels_work(gpu)
+    assert not fused.kernels_work(gpu)
+
+
+def test_kernels_that_run_are_used(monkeypatch: pytest.MonkeyPatch, gpu: torch.device) -> None:
+    tried: list[torch.device] = []
+    monkeypatch.setattr(fused, "_run_smallest", tried.append)
+    assert fused.kernels_work(gpu)
+    assert fused.kernels_work(gpu)
+    assert tried == [gpu]
 
 
 def test_importing_leaves_the_kernels_and_the_compiler_alone() -> None:

@@ -33,20 +33,19 @@ def in_parts(monkeypatch: pytest.MonkeyPatch, pairs: int) -> None:
     monkeypatch.setattr(domain_labels, "PAIRS_OF_PART", pairs)
 
 
-def value_and_derivatives(loss: DomainLoss, labels: DomainLabels, *leading: int) -> tuple[Tensor, ...]:
+def value_and_slopes(loss: DomainLoss, labels: DomainLabels, *leading: int) -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(0)
     rows = [torch.randn(*leading, n, 5, generator=generator).double().requires_grad_() for n in (N, M)]
     value = loss.compute(*rows, labels)
-    slopes = torch.autograd.grad(value.sum(), rows, create_graph=True)
-    return value, *slopes, *torch.autograd.grad(sum(slope.square().sum() for slope in slopes), rows)
+    return value, *torch.autograd.grad(value.sum(), rows)
 
 
 @each_loss
 def test_equals_the_sum_over_all_pairs(loss: DomainLoss, monkeypatch: pytest.MonkeyPatch) -> None:
     labels = DomainLabels(SOURCE_LABELS, TARGET_LABELS, 3)
-    expected = value_and_derivatives(loss, labels)
+    expected = value_and_slopes(loss, labels)
     in_parts(monkeypatch, 60)
-    torch.testing.assert_close(value_and_derivatives(loss, labels), expected)
+    torch.testing.assert_close(value_and_slopes(loss, labels), expected)
 
 
 @each_loss
@@ -55,9 +54,9 @@ def test_many_fits_with_missing_rows(loss: DomainLoss, monkeypatch: pytest.Monke
     taken[0][1, 3:6] = False
     taken[1][0, 7] = False
     labels = DomainLabels(SOURCE_LABELS, TARGET_LABELS, 3, taken)
-    expected = value_and_derivatives(loss, labels, 2)
+    expected = value_and_slopes(loss, labels, 2)
     in_parts(monkeypatch, 100)
-    torch.testing.assert_close(value_and_derivatives(loss, labels, 2), expected)
+    torch.testing.assert_close(value_and_slopes(loss, labels, 2), expected)
 
 
 class LargestTensor(TorchDispatchMode):
@@ -79,15 +78,3 @@ def test_no_matrix_of_all_pairs_is_made(loss: DomainLoss, monkeypatch: pytest.Mo
     with LargestTensor() as seen:
         loss(source, torch.arange(120) % 3, target, torch.arange(80) % 3).backward()
     assert seen.most <= 1000
-
-
-@each_loss
-def test_torch_func_sees_the_same(loss: DomainLoss) -> None:
-    source, target = torch.randn(2, N, 5).double(), torch.randn(2, M, 5).double()
-
-    def value(source: Tensor, target: Tensor) -> Tensor:
-        return loss(source, SOURCE_LABELS, target, TARGET_LABELS)
-
-    leaf = source.clone().requires_grad_()
-    expected = torch.autograd.grad(sum(value(*pair) for pair in zip(leaf, target, strict=True)), leaf)
-    torch.testing.assert_close(torch.func.vmap(torch.func.grad(value))(source, target), *expected)

@@ -37,7 +37,7 @@ class _Cycle:
 
     def __init__(self, seed: int, owner: str, length: int, take: int | None) -> None:
         self.seed, self.owner, self.length = seed, owner, length
-        self.take = length if take is None else min(take, length)
+        self.take: int = length if take is None else min(take, length)
         self.turns_per_shuffle = length // math.gcd(length, self.take) if length else 1
 
     def _locate(self, turn: int) -> tuple[_Indices, int, int]:
@@ -131,6 +131,12 @@ class BalancedBatches:
         rows, cycles = self._rows[domain], self._row_cycles[domain]
         parts = [rows[c][cycles[c].taken(turn)] for c, turn in zip(shown, turns, strict=True) if cycles[c].length]
         return torch.from_numpy(np.sort(np.concatenate(parts))) if parts else torch.empty(0, dtype=torch.int64)
+
+    @property
+    def most_rows(self) -> int:
+        """Most rows that a class has in a batch, of both domains together."""
+        pairs = zip(self._row_cycles["source"], self._row_cycles["target"], strict=True)
+        return max(source.take + target.take for source, target in pairs)
 
     @property
     def steps_per_epoch(self) -> int:

@@ -5,16 +5,13 @@ upstream gradient. A compiler sees one opaque operator, because the padded layou
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .checks import check_numbers, check_rows
-from .gram import signed_gram, used_scale
-from .recomputed import differentiable_gradients, each_example
-from .row_weights import RowWeights
+from .gram import signed_gram
 
 
 def weighted_distances(
@@ -27,7 +24,6 @@ def weighted_distances(
     *,
     unbiased: bool = False,
     scale: Tensor | None = None,
-    row_weights: RowWeights | None = None,
     check_values: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Sum weighted mean and scatter distances over terms and classes.
@@ -41,103 +37,116 @@ def weighted_distances(
         orders: Orders of the scatters, each at least 2.
         unbiased: U-statistics instead of the paper's plug-in estimate.
         scale: Number that divides the features; 0 for the root of this batch's energy; None for 1.
-        row_weights: Weights of the rows; None for equal weights.
-        check_values: Check for labels out of range, NaN or infinite features, and row weights below 0.
+        check_values: Check for labels out of range, and NaN or infinite features.
 
     Returns:
-        The sum (differentiable any number of times in the features and the weights), the distances of shape
-        (1 + orders, C), and the mean energy of a row; the last two carry no gradient.
+        The sum (differentiable in the features and the weights), the distances of shape (1 + orders, C), and the mean
+        energy of a row; the last two carry no gradient.
     """
     if scale is None:
         scale = torch.ones((), device=source.device)
     with_gradient = torch.is_grad_enabled() and (source.requires_grad or target.requires_grad)
-    tensors = source, source_labels, target, target_labels, weights, scale, *(row_weights or (None, None))
-    loss, distances, energy, *_ = _WeightedDistances.apply(  # type: ignore[no-untyped-call]
+    tensors = source, source_labels, target, target_labels, weights, scale
+    result: tuple[Tensor, Tensor, Tensor] = _WeightedDistances.apply(  # type: ignore[no-untyped-call]
         *tensors, list(orders), unbiased, check_values, with_gradient
     )
-    return loss, distances, energy
+    return result
 
 
 class _WeightedDistances(torch.autograd.Function):
-    """Takes the arguments of `_signed_gram`, in its order; also returns the gradient, which has none itself."""
+    """Takes the arguments of `_signed_gram`, in its order; backward only multiplies the gradient that forward found."""
 
     @staticmethod
-    def forward(  # spelled out: torch.compile counts the arguments
+    def forward(
+        ctx: Any,
         source: Tensor,
         source_labels: Tensor,
         target: Tensor,
         target_labels: Tensor,
         weights: Tensor,
         scale: Tensor,
-        source_weights: Tensor | None,
-        target_weights: Tensor | None,
         orders: list[int],
         unbiased: bool,
         check_values: bool,
         with_gradient: bool,
-    ) -> tuple[Tensor, ...]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         # Called directly if nothing is traced: the dispatcher costs more than a small problem.
         operator = torch.ops.sohot.signed_gram if torch.compiler.is_compiling() else _signed_gram
-        tensors = source, source_labels, target, target_labels, weights, scale, source_weights, target_weights
+        tensors = source, source_labels, target, target_labels, weights, scale
         distances, energy, *gradients = operator(*tensors, orders, unbiased, check_values, with_gradient)
         total = (weights * distances).sum()
         if total.dtype != distances.dtype:  # torch 2.11 compiles a conversion that changes nothing to a gradient of 0
             total = total.to(distances.dtype)
-        return total, distances, energy, *gradients
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        *tensors, ctx.orders, ctx.unbiased, _, _ = inputs
-        ctx.save_for_backward(*tensors, *output[1:])
-        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(distances, *gradients)
+        ctx.mark_non_differentiable(distances, energy)
         ctx.set_materialize_grads(False)
+        return total, distances, energy
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+        refuse_second_derivative()
         if upstream is None:
-            return (None,) * 12
-        source, source_labels, target, target_labels, weights, scale, *row_weights = ctx.saved_tensors[:8]
-        distances, energy, *gradients = ctx.saved_tensors[8:]
-        by_source: Tensor | None
-        by_target: Tensor | None
-        by_weights: Tensor | None
-        if torch.is_grad_enabled():  # create_graph=True: the gradient must be differentiable too
-            fixed_scale = used_scale(scale, energy).detach()
-            by_source, by_target, by_weights = differentiable_gradients(
-                partial(weighted_sum, orders=ctx.orders, unbiased=ctx.unbiased),
-                (source, target, weights),
-                (source_labels, target_labels, fixed_scale, *(w for w in row_weights if w is not None)),
-                (upstream,),
-            )
-        else:
-            by_source = gradients[0] * upstream if ctx.needs_input_grad[0] else None
-            by_target = gradients[1] * upstream if ctx.needs_input_grad[2] else None
-            by_weights = distances * upstream if ctx.needs_input_grad[4] else None
-        return by_source, None, by_target, None, by_weights, *(None,) * 7
+            return (None,) * 10
+        distances, of_source, of_target = ctx.saved_tensors
+        wants_source, _, wants_target, _, wants_weights, *_ = ctx.needs_input_grad
+        by_source = of_source * upstream if wants_source else None
+        by_target = of_target * upstream if wants_target else None
+        by_weights = distances * upstream if wants_weights else None
+        return by_source, None, by_target, None, by_weights, *(None,) * 5
+
+
+def separate_distances(
+    source: Tensor,
+    source_labels: Tensor,
+    target: Tensor,
+    target_labels: Tensor,
+    num_classes: int,
+    orders: tuple[int, ...],
+    unbiased: bool,
+) -> Tensor:
+    """The distances (1 + orders, C), each of them differentiable; backward computes them again."""
+    data = source, source_labels, target, target_labels
+    distances: Tensor = _Distances.apply(*data, num_classes, list(orders), unbiased)  # type: ignore[no-untyped-call]
+    return distances
+
+
+class _Distances(torch.autograd.Function):
+    """The distances of all classes; their gradient is that of their sum, weighted by what comes from upstream."""
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
-        return each_example(info, in_dims, _WeightedDistances.apply, *arguments)
+    def forward(
+        ctx: Any,
+        source: Tensor,
+        source_labels: Tensor,
+        target: Tensor,
+        target_labels: Tensor,
+        num_classes: int,
+        orders: list[int],
+        unbiased: bool,
+    ) -> Tensor:
+        ctx.save_for_backward(source, source_labels, target, target_labels)
+        ctx.constants = orders, unbiased
+        weights = torch.zeros(1 + len(orders), num_classes, device=source.device)
+        data = source, source_labels, target, target_labels, weights, torch.ones((), device=source.device)
+        return _signed_gram(*data, orders, unbiased, True, False)[0]
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        refuse_second_derivative()
+        orders, unbiased = ctx.constants
+        source, source_labels, target, target_labels = ctx.saved_tensors
+        data = source, source_labels, target, target_labels, upstream, torch.ones((), device=upstream.device)
+        _, _, by_source, by_target = _signed_gram(*data, orders, unbiased, False, True)
+        return by_source, None, by_target, *(None,) * 4
 
 
-def weighted_sum(
-    source: Tensor,
-    target: Tensor,
-    weights: Tensor,
-    source_labels: Tensor,
-    target_labels: Tensor,
-    scale: Tensor,
-    *row_weights: Tensor,
-    orders: list[int],
-    unbiased: bool,
-) -> tuple[Tensor]:
-    """The sum in plain operations, with the tensors to differentiate first."""
-    given = RowWeights(*row_weights) if row_weights else None
-    with torch.autocast(source.device.type, enabled=False):
-        result = signed_gram(
-            source, source_labels, target, target_labels, weights, orders, unbiased, scale, row_weights=given
-        )
-    return ((weights * result.distances).sum(),)
+def refuse_second_derivative() -> None:
+    """Stop a backward pass with `create_graph=True`.
+
+    Torch's `once_differentiable` would let a gradient penalty pass that has no gradient.
+    """
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        raise RuntimeError("the alignment loss can be differentiated once: go backward without create_graph=True")
 
 
 def check_distances(distances: Tensor, orders: Sequence[int]) -> None:
@@ -156,28 +165,26 @@ def _signed_gram(
     target_labels: Tensor,
     weights: Tensor,
     scale: Tensor,
-    source_weights: Tensor | None,
-    target_weights: Tensor | None,
     orders: list[int],
     unbiased: bool,
     check_values: bool,
     with_gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    given = None
-    if source_weights is not None and target_weights is not None:
-        given = RowWeights(source_weights, target_weights)
     data = source, source_labels, target, target_labels
     if check_values:
-        check_rows(*data, *(given or ()), num_classes=weights.shape[1])
+        check_rows(*data, num_classes=weights.shape[1])
         check_numbers(weights, scale)
     with torch.no_grad(), torch.autocast(source.device.type, enabled=False):
-        result = signed_gram(*data, weights, orders, unbiased, scale, with_gradient, given)
+        result = signed_gram(*data, weights, orders, unbiased, scale, with_gradient)
     if check_values:
         check_distances(result.distances, orders)
     return result.distances, result.energy, result.source_gradient, result.target_gradient
 
 
-_operator = torch.library.custom_op("sohot::signed_gram", _signed_gram, mutates_args=())
+# It reads labels, so that a graph cannot hold it. Versions of torch without this tag find that out when they record.
+_UNSAFE = getattr(torch.Tag, "cudagraph_unsafe", None)
+_TAGS: dict[str, Any] = {} if _UNSAFE is None else {"tags": (_UNSAFE,)}
+_operator = torch.library.custom_op("sohot::signed_gram", _signed_gram, mutates_args=(), **_TAGS)
 
 
 @_operator.register_fake

@@ -51,36 +51,6 @@ def check_labels(labels: Tensor, features: Tensor, names: tuple[str, str]) -> No
         raise ValueError(f"{names[0]} is on {labels.device} but {names[1]} is on {features.device}")
 
 
-def check_row_weights(weights: Tensor, features: Tensor, names: tuple[str, str]) -> None:
-    """Require one real number per row of the features; `names` are the names of the weights and of the features."""
-    if not isinstance(weights, Tensor):
-        raise TypeError(f"{names[0]} must be a torch.Tensor, got {type(weights).__name__}")
-    if weights.is_complex():
-        raise TypeError(f"{names[0]} must hold real numbers, got {weights.dtype}")
-    if weights.dim() != 1 or weights.shape[0] != features.shape[0]:
-        raise ValueError(
-            f"{names[0]} must hold one weight per row of {names[1]}: expected the shape ({features.shape[0]},), "
-            f"got {tuple(weights.shape)}"
-        )
-    if weights.device != features.device:
-        raise ValueError(f"{names[0]} is on {weights.device} but {names[1]} is on {features.device}")
-
-
-def check_weight_range(weights: Tensor, name: str) -> None:
-    """Require finite weights of at least 0 (reads the values)."""
-    wrong = ~((weights >= 0) & (weights < float("inf")))
-    if wrong.any():
-        row = int(wrong.nonzero()[0])
-        raise ValueError(f"{name} must hold finite numbers of at least 0, got {float(weights[row])} in row {row}")
-
-
-def check_some_weight(weights: Tensor, name: str) -> None:
-    """Require finite weights of at least 0, not all of them 0 (reads the values)."""
-    check_weight_range(weights, name)
-    if not weights.any():
-        raise ValueError(f"{name} must hold a number above 0: rows of weight 0 are left out, so no row is left")
-
-
 def check_label_range(labels: Tensor, num_classes: int, name: str) -> None:
     """Require labels in 0 … num_classes − 1 (reads the values)."""
     lowest, highest = (int(bound) for bound in labels.aminmax())
@@ -139,14 +109,11 @@ def check_rows(
     source_labels: Tensor,
     target: Tensor,
     target_labels: Tensor,
-    *row_weights: Tensor | None,
+    *,
     num_classes: int,
 ) -> None:
-    """Require labels in range, finite features and, if given, finite weights of at least 0 (reads the values)."""
+    """Require labels in range and finite features (reads the values)."""
     check_label_range(source_labels, num_classes, "source_labels")
     check_label_range(target_labels, num_classes, "target_labels")
     check_finite(source, "source")
     check_finite(target, "target")
-    for weights, name in zip(row_weights, ("source_weights", "target_weights"), strict=False):
-        if weights is not None:
-            check_weight_range(weights, name)

@@ -10,9 +10,6 @@ where H subtracts the mean of each domain and w weighs the terms. δ is one more
 the Gram matrix and its gradient is part of the same product: one product over the features forward, one backward, for
 any set of orders. Everything else works on (N + N*)² numbers, in float64.
 
-With weights w of rows, a = (w/Σw, …, −w*/Σw*, …), the means of the domains are weighted, and H subtracts from the
-gradient of a row its share w/Σw of the sum over its domain. The rest stays.
-
 The unbiased estimator has the same shape: rows are centred on the pooled class mean, A is the weight of a U-statistic
 (no pair of a row with itself) and the means are order 1 of the same sum. If both domains follow one distribution all
 pairs are exchangeable, so its expectation is exactly zero. For that the pooled mean stays without weights.
@@ -20,19 +17,15 @@ pairs are exchangeable, so its expectation is exactly zero. For that the pooled 
 If all pairs together would take too much memory, `tiles` computes the same, class by class.
 """
 
-from collections.abc import Callable
-from functools import partial, reduce
+from functools import reduce
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .dense import dense_gradient, dense_gram
 from .grouping import Bucket, group_by_class
+from .many_rows import centred, distances_of_rows
 from .pairs import exact_type, pair_weights, powers
-from .row_weights import RowWeights, positive
-from .slots import Slots, Weighting, slots_of
-from .tiles import class_distances
 
 MOST_PAIRS = 2**23
 """Most pairs of rows, over all classes, of which matrices are kept: 64 MiB each, about ten of them."""
@@ -51,7 +44,8 @@ class _Block(NamedTuple):
     powers: dict[int, Tensor]  # G^∘k, each (G, S, S), for k = 1 … the highest order
     pair_weights: Tensor  # (G, S, S), A
     signs: Tensor  # (G, S), a
-    slots: Slots
+    in_source: Tensor  # (G, S) 1 where a slot holds a source row, else 0
+    in_target: Tensor  # (G, S)
     mean_distance: Tensor  # (G,)
 
 
@@ -59,7 +53,7 @@ class GramResult(NamedTuple):
     """Distances of each class, the size of the features, and the gradient of the weighted sum of the distances."""
 
     distances: Tensor  # (1 + orders, C), the means first; 0 for a class missing from a domain
-    energy: Tensor  # scalar: (weighted) mean squared distance of a row from its centre, over the included rows
+    energy: Tensor  # scalar: mean squared distance of a row from its centre, over the included rows
     source_gradient: Tensor  # (n, d), or empty if not requested
     target_gradient: Tensor  # (m, d), or empty
 
@@ -74,33 +68,24 @@ def signed_gram(
     unbiased: bool,
     scale: Tensor,
     with_gradient: bool = False,
-    row_weights: RowWeights | None = None,
 ) -> GramResult:
     """Compute distances divided by their power of `scale`, and the gradient of Σ weights ∘ distances.
 
-    Autograd can trace every operation, so this also serves higher derivatives. A `scale` of 0 means the root of this
-    batch's energy. `weights` weigh terms and classes, `row_weights` rows.
+    A `scale` of 0 means the root of this batch's energy. `weights` weigh terms and classes.
     """
     if source.is_cuda and torch.cuda.is_current_stream_capturing():
-        return _dense(
-            source, source_labels, target, target_labels, weights, orders, unbiased, scale, with_gradient, row_weights
+        raise RuntimeError(
+            "alignment reads labels, which no CUDA graph can record: give most_rows for classes of up to 64 rows"
         )
-    num_classes = groups = weights.shape[1]
+    num_classes = weights.shape[1]
     compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
     exact = exact_type(source.device)
-    weighting: Weighting = ()
-    if row_weights is not None:
-        source_labels, target_labels = row_weights.present(source_labels, target_labels, num_classes)
-        groups += 2  # for the rows left out
-        weighting = row_weights.within_classes(source_labels, target_labels, groups), row_weights.overall()
-    buckets = group_by_class(source_labels, target_labels, groups, extra=1)
+    buckets = group_by_class(source_labels, target_labels, num_classes, extra=1)
     if sum(len(bucket.classes) * (bucket.source_width + bucket.target_width) ** 2 for bucket in buckets) > MOST_PAIRS:
         classes = torch.cat([bucket.classes for bucket in buckets]).tolist()
-        rows = {
-            c: ((source_labels == c).nonzero().flatten(), (target_labels == c).nonzero().flatten()) for c in classes
-        }
-        return _class_by_class(source, target, rows, weights, orders, unbiased, scale, with_gradient, weighting)
-    blocks = [_block(source, target, bucket, compute, max(orders), unbiased, weighting) for bucket in buckets]
+        rows = {c: tuple((of == c).nonzero().flatten() for of in (source_labels, target_labels)) for c in classes}
+        return _class_by_class(source, target, rows, weights, orders, unbiased, scale, with_gradient)
+    blocks = [_block(source, target, bucket, compute, max(orders), unbiased) for bucket in buckets]
 
     distances = torch.zeros(1 + len(orders), num_classes, dtype=exact, device=source.device)
     for block in blocks:
@@ -119,64 +104,35 @@ def signed_gram(
     return GramResult(distances.to(compute), energy.to(compute), source_gradient, target_gradient)
 
 
-def _dense(
-    source: Tensor,
-    source_labels: Tensor,
-    target: Tensor,
-    target_labels: Tensor,
-    weights: Tensor,
-    orders: list[int],
-    unbiased: bool,
-    scale: Tensor,
-    with_gradient: bool,
-    row_weights: RowWeights | None,
-) -> GramResult:
-    """Compute the result of `signed_gram` without looking at the labels, as a CUDA graph needs it."""
-    data = source, source_labels, target, target_labels
-    found = dense_gram(*data, weights.shape[1], orders, unbiased, row_weights)
-    compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
-    shrink = _shrinkage(scale, found.energy, orders)
-    gradients = source.new_empty(0), target.new_empty(0)
-    if with_gradient:
-        whole = dense_gradient(found, weights.to(shrink.dtype) * shrink, orders, unbiased)
-        gradients = whole[: len(source)].to(source.dtype), whole[len(source) :].to(target.dtype)
-    return GramResult((found.distances * shrink).to(compute), found.energy.to(compute), *gradients)
-
-
 def _class_by_class(
     source: Tensor,
     target: Tensor,
-    rows: dict[int, tuple[Tensor, Tensor]],
+    rows: dict[int, tuple[Tensor, ...]],
     weights: Tensor,
     orders: list[int],
     unbiased: bool,
     scale: Tensor,
     with_gradient: bool,
-    weighting: Weighting,
 ) -> GramResult:
     """Compute the result of `signed_gram` with a few pairs in memory at a time; `rows` are the rows of each class."""
     compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
     exact = exact_type(source.device)
-    of_class = partial(class_distances, orders=orders, unbiased=unbiased, exact=exact)
-    distances = torch.zeros(1 + len(orders), weights.shape[1], dtype=exact, device=source.device)
-    energy = torch.zeros(2, dtype=exact, device=source.device)
-    pulls: dict[int, Callable[[Tensor], tuple[Tensor, Tensor]]] = {}
-    for c, (of_source, of_target) in rows.items():
-        x, y = source.index_select(0, of_source).to(compute), target.index_select(0, of_target).to(compute)
-        function = partial(of_class, weights=[RowWeights(a[of_source], b[of_target]) for a, b in weighting])
-        if with_gradient:
-            found, pulls[c], squares = torch.func.vjp(function, x, y, has_aux=True)  # type: ignore[misc]
-        else:
-            found, squares = function(x, y)
-        distances = distances.index_copy(1, torch.tensor([c], device=source.device), found.unsqueeze(1))
-        energy = energy + squares
-    energy = energy[0] / positive(energy[1])
+
+    def of_class(c: int) -> tuple[Tensor, Tensor, Tensor]:
+        x, y = (z.index_select(0, own).to(compute) for z, own in zip((source, target), rows[c], strict=True))
+        return centred(x, y, unbiased)
+
+    squares = [torch.cat(of_class(c)[:2]).square().sum(dtype=exact) for c in rows]
+    energy = torch.stack(squares).sum() / sum(len(own) for of_both in rows.values() for own in of_both)
     shrink = _shrinkage(scale, energy, orders)
+    distances = torch.zeros(1 + len(orders), weights.shape[1], dtype=exact, device=source.device)
     gradients = [torch.zeros_like(x) if with_gradient else x.new_empty(0) for x in (source, target)]
     scaled = weights.to(exact) * shrink
-    for c in list(pulls):
-        for gradient, own, found in zip(gradients, rows[c], pulls.pop(c)(scaled[:, c]), strict=True):
-            gradient.index_copy_(0, own, found.to(gradient.dtype))
+    for c, own in rows.items():
+        coefficients = scaled[:, c] if with_gradient else None
+        distances[:, c], slopes = distances_of_rows(*of_class(c), orders, unbiased, exact, coefficients)
+        for gradient, indices, slope in zip(gradients, own, slopes, strict=False):
+            gradient.index_copy_(0, indices, slope.to(gradient.dtype))
     return GramResult((distances * shrink).to(compute), energy.to(compute), gradients[0], gradients[1])
 
 
@@ -187,38 +143,29 @@ def _shrinkage(scale: Tensor, energy: Tensor, orders: list[int]) -> Tensor:
 
 
 def used_scale(scale: Tensor, energy: Tensor) -> Tensor:
-    """Return the given scale, or for 0 the root of the energy, or 1 if that is 0 too."""
+    """Return the given scale, or for 0 the root of the energy, or 1 if that is 0, too."""
     measured = torch.where(energy > 0, energy, 1.0).sqrt()
     return torch.where(scale > 0, scale.to(energy.dtype), measured)
 
 
 def _block(
-    source: Tensor,
-    target: Tensor,
-    bucket: Bucket,
-    compute: torch.dtype,
-    highest_order: int,
-    unbiased: bool,
-    weighting: Weighting,
+    source: Tensor, target: Tensor, bucket: Bucket, compute: torch.dtype, highest_order: int, unbiased: bool
 ) -> _Block:
     """Gather the rows of a bucket, centre them and multiply all pairs."""
     groups, s_width, t_width = bucket.classes.numel(), bucket.source_width, bucket.target_width
-    width, size = s_width + t_width, source.shape[1]
+    width, size, exact = s_width + t_width, source.shape[1], exact_type(source.device)
     flat = _gather(source.to(compute), target.to(compute), bucket, groups * (width + 1))
     rows = flat[:-1].view(groups, width + 1, size)
-    slots = slots_of(bucket, weighting)
+    slot = torch.arange(width, device=source.device)
+    n, m = (counts.view(-1, 1).to(exact) for counts in (bucket.source_counts, bucket.target_counts))
+    in_source = (slot < n).to(exact)
+    in_target = ((slot >= s_width) & (slot < s_width + m)).to(exact)
 
     s_rows, t_rows = rows[:, :s_width], rows[:, s_width:width]
-    if unbiased or not weighting:
-        s_sum, t_sum, (s_total, t_total) = s_rows.sum(1), t_rows.sum(1), slots.counts
-    else:
-        s_sum = (s_rows * slots.source[:, :s_width, None].to(compute)).sum(1)
-        t_sum = (t_rows * slots.target[:, s_width:, None].to(compute)).sum(1)
-        s_total, t_total = slots.totals
-    source_mean, target_mean = s_sum / s_total.to(compute), t_sum / t_total.to(compute)
+    source_mean, target_mean = s_rows.sum(1) / n.to(compute), t_rows.sum(1) / m.to(compute)
     difference = source_mean - target_mean
     if unbiased:
-        centre = target_mean + difference * (s_total / (s_total + t_total)).to(compute)
+        centre = target_mean + difference * (n / (n + m)).to(compute)
         rows.sub_(centre.unsqueeze(1))
     else:
         # Empty slots are shifted too; their products are set to zero below.
@@ -226,14 +173,13 @@ def _block(
         t_rows.sub_(target_mean.unsqueeze(1))
     rows[:, width].copy_(difference)
 
-    taken = slots.taken
-    products = torch.bmm(rows, rows.transpose(1, 2)).to(taken.dtype)
+    taken = in_source + in_target
+    products = torch.bmm(rows, rows.transpose(1, 2)).to(exact)
     gram = products[:, :width, :width] * taken.unsqueeze(1) * taken.unsqueeze(2)
-    signs = slots.source / slots.totals[0] - slots.target / slots.totals[1]
-    counts = slots.in_source * slots.effective[0] + slots.in_target * slots.effective[1] if unbiased else None
-    pairs = pair_weights(signs, counts)
+    signs = in_source / n - in_target / m
+    pairs = pair_weights(signs, in_source * n + in_target * m if unbiased else None)
     means = (pairs * gram).sum((1, 2)) if unbiased else products[:, width, width]
-    return _Block(bucket, flat, rows, powers(gram, highest_order), pairs, signs, slots, means)
+    return _Block(bucket, flat, rows, powers(gram, highest_order), pairs, signs, in_source, in_target, means)
 
 
 def _gather(source: Tensor, target: Tensor, bucket: Bucket, slots: int) -> Tensor:
@@ -255,10 +201,10 @@ def _energy(blocks: list[_Block], exact: torch.dtype, device: torch.device) -> T
     total = torch.zeros((), dtype=exact, device=device)
     rows = torch.zeros((), dtype=exact, device=device)
     for block in blocks:
-        weights = block.slots.of_energy
-        total = total + (block.powers[1].detach().diagonal(dim1=1, dim2=2) * weights).sum()
-        rows = rows + weights.sum()
-    return total / positive(rows)
+        taken = block.in_source + block.in_target
+        total = total + (block.powers[1].diagonal(dim1=1, dim2=2) * taken).sum()
+        rows = rows + taken.sum()
+    return total / rows.clamp(min=1)
 
 
 def _gradients(
@@ -287,19 +233,17 @@ def _gradient_matrix(block: _Block, weights: Tensor, orders: list[int], unbiased
         inner += order * per_class[k] * block.powers[order - 1]
     if unbiased:
         inner = block.pair_weights * (inner + per_class[0])
-        taken = block.slots.taken
-        inner = inner - _column_means(inner, taken, taken)
+        inner = inner - _column_means(inner, block.in_source + block.in_target)
         of_difference = torch.zeros_like(block.signs)
     else:
         inner = block.pair_weights * inner
-        of_source = _column_means(inner, block.slots.in_source, block.slots.source)
-        inner = inner - of_source - _column_means(inner, block.slots.in_target, block.slots.target)
+        inner = inner - _column_means(inner, block.in_source) - _column_means(inner, block.in_target)
         of_difference = weights[0].unsqueeze(1) * block.signs
     matrix = torch.cat([inner, of_difference.unsqueeze(2)], dim=2)
     return torch.nn.functional.pad(2 * matrix, (0, 0, 0, 1)).to(block.rows.dtype)
 
 
-def _column_means(matrix: Tensor, members: Tensor, weights: Tensor) -> Tensor:
-    """Divide the sum of the rows of `matrix` that are members among them, by weight: (I − H) matrix."""
-    share = members / weights.sum(1, keepdim=True)
-    return weights.unsqueeze(2) * (share.unsqueeze(1) @ matrix)
+def _column_means(matrix: Tensor, members: Tensor) -> Tensor:
+    """Replace the rows of `matrix` that are members by their mean, and the others by 0: (I − H) matrix."""
+    share = members / members.sum(1, keepdim=True)
+    return members.unsqueeze(2) * (share.unsqueeze(1) @ matrix)

@@ -38,6 +38,12 @@ def class_counts(labels: Tensor, num_classes: int) -> Tensor:
     )
 
 
+def largest_class(source_labels: Tensor, target_labels: Tensor, num_classes: int) -> int:
+    """Return how many rows the largest class has, in both domains together (reads the labels)."""
+    counts = class_counts(source_labels, num_classes) + class_counts(target_labels, num_classes)
+    return int(counts.max())
+
+
 def group_by_class(source_labels: Tensor, target_labels: Tensor, num_classes: int, extra: int = 0) -> list[Bucket]:
     """Lay out the classes that occur in both domains; `extra` slots stay free at the end of each block."""
     source_labels, target_labels = source_labels.long(), target_labels.long()

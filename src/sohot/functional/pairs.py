@@ -9,24 +9,24 @@ def exact_type(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
-def pair_weights(signs: Tensor, counts: Tensor | None) -> Tensor:
-    """Weigh all pairs of rows: (G, S, S).
+def pair_weights(signs: Tensor, counts: Tensor | None, block: slice = slice(None)) -> Tensor:
+    """Weigh all pairs of rows: (…, S, S).
 
     Args:
-        signs: a, (G, S); 0 where a slot holds no row.
-        counts: For U-statistics, the number n of rows in the domain of each row (G, S), of effective rows if rows have
-            weights; None for the plug-in estimate.
+        signs: a, (…, S); 0 where a slot holds no row.
+        counts: For U-statistics, the number n of rows in the domain of each row (…, S); None for the plug-in estimate.
+        block: The rows whose pairs with all rows are wanted.
 
     Returns:
-        A = a aᵀ; for U-statistics a aᵀ n/(n−1) over different rows of one domain (1/(n(n−1)) without weights,
-        wᵢwⱼ/(W² − Σw²) with them) in place of all its pairs. A lone row keeps its one pair.
+        A = a aᵀ; for U-statistics a aᵀ n/(n−1) over different rows of one domain in place of all its pairs. A lone row
+        keeps its one pair.
     """
-    pairs = signs.unsqueeze(2) * signs.unsqueeze(1)
+    pairs = signs[..., block].unsqueeze(-1) * signs.unsqueeze(-2)
     if counts is None:
         return pairs
-    n, same_domain = counts.unsqueeze(2), pairs > 0
-    diagonal = torch.eye(pairs.shape[1], dtype=torch.bool, device=pairs.device)
-    apart = torch.where(diagonal, 0.0, pairs * n / torch.where(n > 1, n - 1, 1.0))
+    n, same_domain = counts[..., block].unsqueeze(-1), pairs > 0
+    row = torch.arange(signs.shape[-1], device=pairs.device)
+    apart = torch.where(row[block].unsqueeze(1) == row, 0.0, pairs * n / torch.where(n > 1, n - 1, 1.0))
     return torch.where(same_domain & (n > 1), apart, pairs)
 
 

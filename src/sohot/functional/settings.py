@@ -2,8 +2,12 @@
 
 from typing import NamedTuple
 
+from torch import Tensor
+
 from .class_weighting import ClassWeighting
-from .terms import NO_MORE, RowsNeeded
+
+Labelled = tuple[Tensor, Tensor, Tensor, Tensor]
+"""Source, its labels, target and its labels."""
 
 
 class Settings(NamedTuple):
@@ -13,7 +17,6 @@ class Settings(NamedTuple):
     orders: tuple[int, ...]
     sigmas: tuple[float, ...] | None = None  # constant weight of each term, the means first; None for 1
     unbiased: bool = False
-    needed: RowsNeeded = NO_MORE
     check_values: bool = True
     weighting: ClassWeighting | None = None  # of classes; None for none
     momentum: float | None = None  # of the running scale, 0 to keep the first; None: it stays

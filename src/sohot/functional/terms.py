@@ -7,27 +7,11 @@ the mean term stays.
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .plain_checks import check_at_least_one
-from .row_weights import ClassRows, RowWeights, class_rows
-
-
-class RowsNeeded(NamedTuple):
-    """How many effective rows the statistics of a class need; with 1 and 1 they need none."""
-
-    full: float = 1.0  # a class weighs min(1, effective rows / this)
-    scatter: float = 1.0  # fewer effective rows leave out the scatters of a class
-
-    def checked(self) -> "RowsNeeded":
-        """Require numbers of at least 1."""
-        return RowsNeeded(check_at_least_one(self.full, "full_rows"), check_at_least_one(self.scatter, "scatter_rows"))
-
-
-NO_MORE = RowsNeeded()
+from .grouping import class_counts
 
 
 def term_weights(sigma2: float, sigma1: Sequence[float]) -> tuple[float, ...]:
@@ -73,37 +57,22 @@ def term_shares(
     orders: tuple[int, ...],
     estimator: str,
     dtype: torch.dtype = torch.float32,
-    row_weights: RowWeights | None = None,
-    needed: RowsNeeded = NO_MORE,
 ) -> Tensor:
     """Give each term 1 / (number of classes present in both domains), or 0 if it has too few rows to be defined.
 
     Returns:
         Shape (1 + orders, C), the means first. Plug-in scatters of even order need two rows in both domains, of odd
-        order three; the unbiased estimator needs two for any order. The means need one. `needed` asks for more.
+        order three; the unbiased estimator needs two for any order. The means need one.
     """
-    of_source, of_target = (None, None) if row_weights is None else row_weights
-    rows = class_rows(source_labels, num_classes, of_source), class_rows(target_labels, num_classes, of_target)
-    return shares_of_rows(*rows, orders, estimator, dtype, needed)
+    counts = class_counts(source_labels, num_classes), class_counts(target_labels, num_classes)
+    return shares_of_counts(*counts, orders, estimator, dtype)
 
 
-def shares_of_rows(
-    source: ClassRows,
-    target: ClassRows,
-    orders: tuple[int, ...],
-    estimator: str,
-    dtype: torch.dtype,
-    needed: RowsNeeded = NO_MORE,
+def shares_of_counts(
+    source: Tensor, target: Tensor, orders: tuple[int, ...], estimator: str, dtype: torch.dtype
 ) -> Tensor:
-    """Compute `term_shares` from the rows of each class (…, C) in both domains: (…, 1 + orders, C)."""
-    fewest = torch.minimum(source.counts, target.counts)
+    """Compute `term_shares` from the numbers of rows of each class (…, C) in both domains: (…, 1 + orders, C)."""
+    fewest = torch.minimum(source, target)
     least = [1, *(3 if order % 2 and estimator == "plugin" else 2 for order in orders)]
     defined = torch.stack([fewest >= rows for rows in least], -2)
-    shares = defined.to(dtype) / (fewest > 0).sum(-1).clamp(min=1).unsqueeze(-1).unsqueeze(-1)
-    if needed == NO_MORE:
-        return shares
-    effective = torch.minimum(source.effective, target.effective)
-    if needed.scatter > 1:
-        enough = torch.stack([fewest > 0, *(effective >= needed.scatter for _ in orders)], -2)
-        shares = shares * enough.to(dtype)
-    return shares * (effective / needed.full).clamp(max=1).to(dtype).unsqueeze(-2) if needed.full > 1 else shares
+    return defined.to(dtype) / (fewest > 0).sum(-1).clamp(min=1).unsqueeze(-1).unsqueeze(-1)

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from ..functional.pairs import pair_weights, powers
-from ..functional.row_weights import ClassRows
-from ..functional.terms import shares_of_rows
+from ..functional.terms import shares_of_counts
 from .layout import StackBucket, StackLayout
 
 
@@ -95,11 +94,10 @@ def _group(
     return Group(bucket, averages, members, signs, taken, None if pairs is None else pairs.to(like))
 
 
-def _class_rows(layout: StackLayout, order: Tensor | None) -> list[ClassRows]:
+def _class_counts(layout: StackLayout, order: Tensor | None) -> list[Tensor]:
     """Count the rows of the classes in the given order, or of all rows as one class, in both domains: (F, classes)."""
     sides = layout.source_counts, layout.target_counts
-    counts = [of_side.sum(1, keepdim=True) if order is None else of_side[:, order] for of_side in sides]
-    return [ClassRows(rows, rows) for rows in counts]
+    return [of_side.sum(1, keepdim=True) if order is None else of_side[:, order] for of_side in sides]
 
 
 class StackedDistances(NamedTuple):
@@ -143,8 +141,8 @@ class StackedAlignment:
         if scope == "class":
             order = torch.tensor([c for bucket in layout.buckets for c in bucket.classes])
         self.classes = None if order is None else order.to(like.device)
-        source, target = _class_rows(layout, order)
-        self.shares = shares_of_rows(source, target, self.orders, estimator, torch.float64).to(like)
+        source, target = _class_counts(layout, order)
+        self.shares = shares_of_counts(source, target, self.orders, estimator, torch.float64).to(like)
         of_groups = [group.taken.view(self.fits, -1).sum(1) for group in self.groups]
         self.rows = torch.stack(of_groups).sum(0).clamp(min=1)
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..functional.class_weighting import ClassWeighting
-from ..functional.dispatch import align
+from ..functional.composed import align
 from ..functional.plain_checks import ESTIMATORS, check_choice, check_count, check_not_negative, check_orders
 from ..functional.settings import Settings
 from ..functional.terms import term_weights
@@ -45,6 +45,9 @@ class ScatterAlignment(nn.Module):
             σ1 depends on the size of the features to the power of twice the order.
         num_sources: Number of source domains; each is aligned with the target.
         check_values: Check in each call for labels out of range, and NaN or infinite features.
+        most_rows: Most rows that a class has in a batch, of both domains together, if this is known. On a GPU, classes
+            of up to 64 rows are aligned by fused kernels; without this number labels are counted in each call, which
+            waits for the GPU. A class with more rows than this makes the loss NaN there.
 
     Example:
         >>> import torch
@@ -74,6 +77,7 @@ class ScatterAlignment(nn.Module):
         feature_scale: str = "none",
         num_sources: int = 1,
         check_values: bool = True,
+        most_rows: int | None = None,
     ) -> None:
         super().__init__()
         self.num_classes = check_count(num_classes, "num_classes")
@@ -87,6 +91,7 @@ class ScatterAlignment(nn.Module):
         self.estimator = check_choice(estimator, ESTIMATORS, "estimator")
         self.feature_scale = check_choice(feature_scale, FEATURE_SCALES, "feature_scale")
         self.check_values = check_values
+        self.most_rows = None if most_rows is None else check_count(most_rows, "most_rows")
         if class_weights is not None:
             check_choice(class_weights, CLASS_WEIGHTS, "class_weights, if given,")
         self.class_weights = class_weights
@@ -158,6 +163,7 @@ class ScatterAlignment(nn.Module):
             weights=None if learned is None else learned.raw_zeta,
             zeta_bar=None if learned is None else learned.raw_zeta_bar,
             scale=None if self.feature_scale == "none" else self.scale,
+            most_rows=self.most_rows if self.scope == "class" else None,
         )
         if not return_parts:
             return result.loss

@@ -9,8 +9,8 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
-from ..functional.recomputed import recomputed
 from .anchors import Anchors
 from .masks import Mask, Once
 
@@ -105,7 +105,7 @@ class DomainLabels:
         parts = zip(*(torch.split(t, at_once, -1) for t in of_target), strict=True)
         of_part = partial(_sums_of_pairs, sums, self.num_classes)
         return _total(
-            recomputed(of_part, (x, rows), (*of_source, *part))
+            checkpoint(of_part, x, rows, *of_source, *part, use_reentrant=False)
             for rows, part in zip(torch.split(y, at_once, -2), parts, strict=True)
         )
 
@@ -123,7 +123,9 @@ class DomainLabels:
         places = torch.split(every.place, at_once)
         parts = zip(torch.split(rows, at_once, -2), torch.split(every.own, at_once), places, strict=True)
         of_part = partial(_sums_of_anchors, sums)
-        return _total(recomputed(of_part, (x, rows), (own, every.labels, at, *taken)) for x, own, at in parts)
+        return _total(
+            checkpoint(of_part, x, rows, own, every.labels, at, *taken, use_reentrant=False) for x, own, at in parts
+        )
 
     def target_mean(self, target: Tensor) -> Tensor:
         """Average the target rows: (…, 1, d)."""

@@ -1,7 +1,6 @@
 """What the losses of other papers share: checks, at least float32, a weight, and a constant that divides features."""
 
 from abc import ABC, abstractmethod
-from functools import partial
 from importlib import import_module
 from typing import ClassVar
 
@@ -10,7 +9,6 @@ from torch import Tensor, nn
 
 from ..functional.checks import check_alignment_input, check_rows
 from ..functional.plain_checks import check_choice, check_count, check_not_negative
-from ..functional.recomputed import look
 from .domain_labels import DomainLabels
 
 FEATURE_SCALES = ("none", "initial")
@@ -98,7 +96,7 @@ class DomainLoss(nn.Module, ABC):
         """
         check_alignment_input(source, source_labels, target, target_labels)
         if self.check_values:
-            look(partial(check_rows, num_classes=self.num_classes), source, source_labels, target, target_labels)
+            check_rows(source, source_labels, target, target_labels, num_classes=self.num_classes)
         compute = torch.promote_types(torch.promote_types(source.dtype, target.dtype), torch.float32)
         source, target = source.to(compute), target.to(compute)
         labels = DomainLabels(source_labels, target_labels, self.num_classes)

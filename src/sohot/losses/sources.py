@@ -5,14 +5,12 @@ for every source, so the functions called from here see one source, one target a
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..functional.checks import check_alignment_input, check_label_range, check_labels
-from ..functional.recomputed import look
 
 
 class DomainPair(NamedTuple):
@@ -89,9 +87,9 @@ def several_sources(
     check_alignment_input(source, source_labels, target, target_labels)
     check_labels(source_domains, source, ("source_domains", "source"))
     if check_values and not torch.compiler.is_compiling():  # a wrong value could look like another group
-        look(partial(check_label_range, num_classes=num_classes, name="source_labels"), source_labels)
-        look(partial(check_label_range, num_classes=num_classes, name="target_labels"), target_labels)
-        look(partial(check_label_range, num_classes=num_sources, name="source_domains"), source_domains)
+        check_label_range(source_labels, num_classes, "source_labels")
+        check_label_range(target_labels, num_classes, "target_labels")
+        check_label_range(source_domains, num_sources, "source_domains")
     every_source = torch.arange(num_sources, device=target.device).unsqueeze(1)
     return DomainPair(
         source,

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..functional.checks import INTEGER_TYPES, check_label_range
+from ..functional.grouping import largest_class
 from .randomness import random_state
 from .ranks import Ranks
 
@@ -35,7 +36,10 @@ class Inputs(Protocol):
 
 
 class Batches(Protocol):
-    """Which rows a step uses. A pure function of the step, so that a killed run resumes exactly."""
+    """Which rows a step uses. A pure function of the step, so that a killed run resumes exactly.
+
+    An optional `most_rows: int` tells how many rows a class has at most in a step: the alignment need not count then.
+    """
 
     def batch(self, step: int) -> tuple[Any, Any]:
         """Return the source rows and the target rows of a step."""
@@ -217,6 +221,13 @@ class Domain:
             "labels": hashlib.sha256(self.labels.numpy().tobytes()).hexdigest()[:16],
             "inputs": own() if callable(own) else None,
         }
+
+
+def most_rows(batches: Batches, source: Domain, target: Domain, num_classes: int) -> int | None:
+    """Return how many rows a class has at most in a step, in both domains together; None if that is not known."""
+    if isinstance(batches, WholeSet):
+        return largest_class(source.labels, target.labels, num_classes)
+    return getattr(batches, "most_rows", None)
 
 
 def fingerprint_batches(batches: Batches, steps: int) -> str:

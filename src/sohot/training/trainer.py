@@ -12,12 +12,13 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
+from ..losses.alignment import ScatterAlignment
 from ..losses.starting_point import StartingPoint
 from ..methods.settings import FitSettings
 from .capture import StepNumbers, step_graphs
 from .checkpoint import Checkpoint, Tensors
 from .errors import CheckpointError, Diverged
-from .inputs import Batches, Domain, ReadAhead, Rows, Shown, StepBatch
+from .inputs import Batches, Domain, ReadAhead, Rows, Shown, StepBatch, most_rows
 from .objective import Losses, Objective
 from .optimizer import build_optimizer, drop_gradients_of_tail, flatten_optimizer, restore_optimizer, set_learning_rate
 from .pool import REFRESH, PoolLearner
@@ -72,6 +73,9 @@ class Trainer:
         start = StartingPoint(tail_of(model), pull) if (pull := settings.start_pull()) else None
         num_classes = as_streams(model).num_classes
         self.objective = Objective(settings.resolved_method(), num_classes, settings, start, with_pool=pool is not None)
+        alignment = self.objective.alignment
+        if isinstance(alignment, ScatterAlignment) and source is not None and target is not None:
+            alignment.most_rows = most_rows(batches, source, target, num_classes)
         forward = TrainingStep(model, self.objective, settings, self.ranks).to(fabric.device)
         self._graphs = step_graphs(fabric, self.ranks, settings)
         self.optimizer = build_optimizer(model, self.objective, settings, for_graphs=self._graphs is not None)

@@ -1,244 +1,297 @@
 """The alignment loss on the GPU kernels as one differentiable operation.
 
 Forward saves the small Gram matrices; backward turns them into the gradient, multiplied by the upstream gradient, in
-one pass over the features. A compiler sees two opaque operators.
+one pass over the features. A compiler sees two opaque operators. The host does little: three kernels (four for many
+rows), three allocations forward and one per domain backward.
 """
 
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import increment_version
 
-from ..autograd import weighted_sum
-from ..recomputed import differentiable_gradients, each_example
-from ..row_weights import row_weights
-from ..settings import Settings
-from ..terms import RowsNeeded, constant_weights, term_shares
-from . import operators
-from .launch import results
-from .operators import evaluate
-from .plan import Plan
-from .store import Store
+from ..autograd import check_distances, refuse_second_derivative
+from ..checks import check_numbers, check_rows
+from ..grouping import largest_class
+from ..settings import Labelled, Settings
+from .layout import are_aligned, choose_layout, columns_each, few_columns, power_of_two
 
-Optional = Tensor | None
-Given = tuple[Tensor, Tensor, Tensor, Tensor, Optional, Optional, Optional, Optional, Optional]
-"""Source, its labels, target, its labels, weights of terms and classes, ζ̄, scale, and weights of the rows of both.
-
-If ζ̄ is given, both it and the weights, then of the scatters alone, are learned, and raised to 0 in place. With a
-momentum, so is the scale moved.
-"""
-Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
-"""Those in the source, the target, and the weights of all terms and classes."""
+DENSE = torch.contiguous_format
+LABELS_AT_ONCE = 256
 
 
 class FusedResult:
     """The fields of `functional.alignment.Alignment`, each made when it is asked for."""
 
-    def __init__(self, loss: Tensor, numbers: Tensor, store: Store) -> None:
-        self.loss, self._numbers, self._store = loss, numbers, store
+    def __init__(self, loss: Tensor, results: Tensor, terms: int, classes: int) -> None:
+        self.loss, self._results, self._shape = loss, results, (terms, classes)
 
     @property
     def terms(self) -> Tensor:
         """Contributions of the means and of each order to the loss (1 + orders,)."""
-        return self._store.view(self._numbers, "terms")[:-1]
-
-    @property
-    def parts(self) -> tuple[Tensor, ...]:
-        """The terms and the penalty on the weights of classes: they add up to the loss."""
-        return self._store.view(self._numbers, "terms").unbind()
+        terms, classes = self._shape
+        return self._results[terms * classes : terms * (classes + 1)]
 
     @property
     def distances(self) -> Tensor:
         """Squared distances (1 + orders, C)."""
-        return self._store.view(self._numbers, "distances")
+        terms, classes = self._shape
+        return self._results[: terms * classes].view(terms, classes)
 
     @property
     def spread(self) -> Tensor:
         """Root of the mean squared distance of a row from the centre of its class."""
-        return self._store.view(self._numbers, "spread")
+        terms, classes = self._shape
+        return self._results[terms * (classes + 1)]
 
 
-def conformed(given: Given) -> Given:
-    """Bring tensors into the form that the kernels take: columns without gaps, on one device."""
-    source, source_labels, target, target_labels, weights, zeta_bar, scale, *of_rows = given
-    source, target = (x if x.stride(1) == 1 else x.contiguous() for x in (source, target))
-    source_labels, target_labels = source_labels.contiguous(), target_labels.contiguous()
-    weights, scale = (x if x is None or x.device == source.device else x.to(source.device) for x in (weights, scale))
-    of_source, of_target = (x if x is None else x.contiguous() for x in of_rows)
-    return source, source_labels, target, target_labels, weights, zeta_bar, scale, of_source, of_target
+def fused_alignment(
+    data: Labelled, settings: Settings, scale: Tensor | None, most_rows: int, weights: Tensor | None
+) -> FusedResult:
+    """Align on the kernels, which hold `most_rows` rows of a class; a class that has more makes the loss NaN.
+
+    Args:
+        data: Features and labels.
+        settings: The settings; classes are weighed, and the scale is moved, by the caller.
+        scale: What the features are divided by, a scalar; None for 1.
+        most_rows: Most rows of a class, at most `LARGEST_CAPACITY`.
+        weights: Weights of terms and classes; None for 1.
+    """
+    source, source_labels, target, target_labels = data
+    if source.stride(1) != 1:
+        source = source.contiguous()
+    if target.stride(1) != 1:
+        target = target.contiguous()
+    if weights is not None and weights.device != source.device:
+        weights = weights.to(source.device)
+    if scale is not None and scale.device != source.device:
+        scale = scale.to(source.device)
+    num_classes, orders, sigmas = settings.num_classes, settings.orders, settings.sigmas
+    rest = source_labels.contiguous(), target_labels.contiguous(), scale
+    how = list(orders), list(sigmas or (1.0,) * (1 + len(orders))), settings.unbiased, most_rows, settings.check_values
+    loss, results = _FusedAlignment.apply(source, target, weights, (*rest, num_classes, *how))  # type: ignore[no-untyped-call]
+    return FusedResult(loss, results, 1 + len(orders), num_classes)
 
 
-def planned_alignment(plan: Plan, given: Given) -> FusedResult:
-    """Compute an alignment by a plan made for `given`; not for compilers and `torch.func`."""
-    found: list[Tensor] = []
-    source, _, target, _, weights, zeta_bar, *_ = given
-    loss: Tensor = _PlannedAlignment.apply(source, target, weights, zeta_bar, (plan, given, found))  # type: ignore[no-untyped-call]
-    return FusedResult(loss, found[0], plan.results)
+class _FusedAlignment(torch.autograd.Function):
+    """Takes what has a gradient, and the other arguments of `_forward` in one: more arguments take longer to call.
 
-
-def fused_alignment(given: Given, settings: Settings) -> FusedResult:
-    """Compute an alignment in a form that compilers and `torch.func` can take apart."""
-    loss, numbers, *_ = _FusedAlignment.apply(  # type: ignore[no-untyped-call]
-        *given[:5],
-        *given[6:],
-        settings.num_classes,
-        list(settings.orders),
-        list(settings.sigmas or (1.0,) * (1 + len(settings.orders))),
-        settings.unbiased,
-        list(settings.needed),
-        settings.check_values,
-    )
-    return FusedResult(loss, numbers, Store(results(settings, given[4] is not None)))
-
-
-class _PlannedAlignment(torch.autograd.Function):
-    """Takes what has a gradient, and a plan, `Given` and a list, to which it adds the results besides the loss.
-
-    A function with `setup_context`, which `torch.func` needs, takes several times as long to call, as do arguments that
-    are not to be differentiated.
+    The second result, without gradient, holds all but the loss.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, _source: Tensor, _target: Tensor, weights: Optional, zeta_bar: Optional, call: tuple[Any, ...]
-    ) -> Tensor:
-        ctx.plan, given, found = call
-        loss, *kept = evaluate(ctx.plan, *given)
-        ctx.learned = None
-        if zeta_bar is not None:  # not saved: the next call may raise them to 0 once more
-            ctx.learned, weights = (zeta_bar, weights), None
-            increment_version(zeta_bar)
-            increment_version(ctx.learned[1])
-        if ctx.plan.settings.momentum is not None:
-            increment_version(given[6])
-        ctx.save_for_backward(*given[:4], weights, *given[7:], *kept)
-        found.append(kept[0])
-        ctx.by_weights = None if given[4] is None else ctx.plan.results.view(kept[0], "by_weights")
-        return loss
+        ctx: Any, source: Tensor, target: Tensor, weights: Tensor | None, rest: tuple[Any, ...]
+    ) -> tuple[Tensor, Tensor]:
+        source_labels, target_labels, scale, num_classes, orders, sigmas, unbiased, most_rows, check_values = rest
+        operator = torch.ops.sohot.fused_alignment if torch.compiler.is_compiling() else _forward
+        data = source, source_labels, target, target_labels, weights, scale
+        loss, results, kept = operator(*data, num_classes, orders, sigmas, unbiased, most_rows, check_values)
+        ctx.save_for_backward(source, target, results, kept)
+        ctx.constants = num_classes, orders, unbiased, most_rows
+        ctx.of_weights = None if weights is None else (weights.shape, weights.dtype)
+        ctx.mark_non_differentiable(results)
+        ctx.set_materialize_grads(False)  # a gradient of zeros for the results would be one more kernel
+        return loss, results
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        wants_source, wants_target, *of_weights, _ = ctx.needs_input_grad
-        wanted = wants_source, wants_target, any(of_weights)
-        by_source, by_target, by_weights = _gradients(ctx, upstream, wanted, ctx.plan.settings, ctx.plan)
-        if by_weights is None or ctx.learned is None:
-            return by_source, by_target, by_weights, None, None
-        return by_source, by_target, by_weights[1:], by_weights[0], None
-
-
-class _FusedAlignment(torch.autograd.Function):
-    """Takes the arguments of `operators.forward`, in its order, and returns its results; the first has a gradient."""
-
-    @staticmethod
-    def forward(  # spelled out: torch.compile counts the arguments
-        source: Tensor,
-        source_labels: Tensor,
-        target: Tensor,
-        target_labels: Tensor,
-        weights: Tensor | None,
-        scale: Tensor | None,
-        source_weights: Tensor | None,
-        target_weights: Tensor | None,
-        num_classes: int,
-        orders: list[int],
-        sigmas: list[float],
-        unbiased: bool,
-        needed: list[float],
-        check_values: bool,
-    ) -> tuple[Tensor, ...]:
-        operator = torch.ops.sohot.fused_alignment if torch.compiler.is_compiling() else operators.forward
-        tensors = source, source_labels, target, target_labels, weights, scale, source_weights, target_weights
-        result: tuple[Tensor, ...] = operator(*tensors, num_classes, orders, sigmas, unbiased, needed, check_values)
-        return result
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.save_for_backward(*inputs[:5], *inputs[6:8], *output[1:])
-        ctx.learned, ctx.by_weights, ctx.settings = None, None, inputs[8:]
-        ctx.mark_non_differentiable(*output[1:])
-        ctx.set_materialize_grads(False)
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, upstream: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+        refuse_second_derivative()
         if upstream is None:
-            return (None,) * 14
-        num_classes, orders, sigmas, unbiased, needed, _ = ctx.settings
-        settings = Settings(num_classes, tuple(orders), tuple(sigmas), unbiased, RowsNeeded(*needed))
-        wanted = ctx.needs_input_grad[:5:2]
-        by_source, by_target, by_weights = _gradients(ctx, upstream, wanted, settings)
-        return by_source, None, by_target, None, by_weights, *(None,) * 9
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
-        return each_example(info, in_dims, _FusedAlignment.apply, *arguments)
-
-
-def _gradients(
-    ctx: Any, upstream: Tensor, wanted: tuple[bool, bool, bool], settings: Settings, plan: Plan | None = None
-) -> Gradients:
-    """The gradients that autograd wants."""
-    if torch.is_grad_enabled():  # create_graph=True: a second derivative is needed
-        found = _differentiable_gradients(ctx, upstream, settings)
-        return found[0] if wanted[0] else None, found[1] if wanted[1] else None, found[2] if wanted[2] else None
-    source, _, target, _, weights, source_weights, target_weights, numbers, kept = ctx.saved_tensors
-    by_source = by_target = by_weights = None
-    if wanted[0] or wanted[1]:
-        is_compiling = torch.compiler.is_compiling()
-        is_batched = not is_compiling and torch._C._functorch.is_legacy_batchedtensor(upstream)  # is_grads_batched
-        factor = torch.ones_like(numbers[0]) if is_batched else upstream
-        data = source, target, kept, source_weights, target_weights, factor
-        if is_compiling or plan is None:
-            backward = torch.ops.sohot.fused_alignment_backward if is_compiling else operators.backward
-            constants = settings.num_classes, list(settings.orders), settings.unbiased
-            by_source, by_target = backward(*data, *constants, *wanted[:2])
-        else:
-            by_source, by_target = plan.backward(*data, wanted[:2])
-        if is_batched:
-            by_source, by_target = by_source * upstream, by_target * upstream
-    if wanted[2]:
-        by_weights = ctx.by_weights
-        if by_weights is None:
-            by_weights = Store(results(settings, has_weights=True)).view(numbers, "by_weights")
-        by_weights = by_weights * upstream
-        if weights is not None:
-            by_weights = (by_weights.sum(1, keepdim=True) if weights.shape[1] == 1 else by_weights).to(weights.dtype)
-    return by_source if wanted[0] else None, by_target if wanted[1] else None, by_weights
+            return (None,) * 4
+        source, target, results, kept = ctx.saved_tensors
+        wants_source, wants_target, wants_weights, _ = ctx.needs_input_grad
+        by_source = by_target = by_weights = None
+        if wants_source or wants_target:
+            is_compiling = torch.compiler.is_compiling()
+            is_batched = not is_compiling and torch._C._functorch.is_legacy_batchedtensor(upstream)  # is_grads_batched
+            factor = torch.ones_like(results[0]) if is_batched else upstream
+            operator: Any = torch.ops.sohot.fused_alignment_backward if is_compiling else _backward
+            found = operator(source, target, kept, factor, *ctx.constants, wants_source, wants_target)
+            if is_batched:
+                found = [gradient * upstream for gradient in found]
+            by_source, by_target = found[0] if wants_source else None, found[1] if wants_target else None
+        if wants_weights:
+            (shape, dtype), terms = ctx.of_weights, 1 + len(ctx.constants[1])
+            by_weights = results[-terms * ctx.constants[0] :].view(terms, -1) * upstream
+            by_weights = by_weights.sum_to_size(shape).to(dtype)
+        return by_source, by_target, by_weights, None
 
 
-def _differentiable_gradients(ctx: Any, upstream: Tensor, settings: Settings) -> Gradients:
-    """The gradients in plain operations that can be differentiated again."""
-    source, source_labels, target, target_labels, weights, *of_rows = ctx.saved_tensors[:7]
-    both = row_weights(source, target, *of_rows)
-    store = Store(results(settings, weights is not None or ctx.learned is not None))
-    found = store.views(ctx.saved_tensors[7])
-    if ctx.learned is not None:  # the values that were used, with the derivative of the parameters as they are now
-        now = torch.cat([ctx.learned[0].unsqueeze(0), ctx.learned[1]])
-        weights = found["used_weights"] + (now - now.detach())
-    elif settings.weighting is not None:
-        weights = found["used_weights"]
-    shares = term_shares(
+def _forward(
+    source: Tensor,
+    source_labels: Tensor,
+    target: Tensor,
+    target_labels: Tensor,
+    weights: Tensor | None,
+    scale: Tensor | None,
+    num_classes: int,
+    orders: list[int],
+    sigmas: list[float],
+    unbiased: bool,
+    most_rows: int,
+    check_values: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the loss, the other results (see `distances.weigh`) and what the gradient needs (`rows.sections`)."""
+    if check_values:
+        check_rows(source, source_labels, target, target_labels, num_classes=num_classes)
+        check_numbers(weights, scale)
+        check_most_rows(source_labels, target_labels, num_classes, most_rows)
+    if source.is_cuda and source.get_device() != torch.cuda.current_device():  # Triton launches on the current one
+        with torch.cuda.device(source.device):
+            return _forward(
+                source, source_labels, target, target_labels, weights, scale, num_classes, orders, sigmas, unbiased,
+                most_rows, check_values
+            )  # fmt: skip
+    from . import distances, passes, rows
+
+    (n, size), m, terms, is_half = source.shape, target.shape[0], 1 + len(orders), source.element_size() < 4
+    layout = choose_layout(n + m, most_rows, num_classes, size, source.device, is_half)
+    loss = source.new_empty((), dtype=torch.float32)
+    results = loss.new_empty(_results(num_classes, terms, weights is not None))
+    kept = loss.new_empty(layout.kept_numbers(num_classes, terms))
+    capacity, parts = layout.capacity, layout.parts
+    if not layout.scan:
+        first = layout.filled(num_classes)
+        kept[first : first + num_classes].zero_()
+        rows.place_rows[(-(-(n + m) // LABELS_AT_ONCE),)](
+            source_labels, target_labels, kept, n, m, num_classes, CAPACITY=capacity, PARTS=parts, BLOCK=LABELS_AT_ONCE
+        )
+    passes.gram[num_classes, parts](
+        source,
+        target,
         source_labels,
         target_labels,
-        settings.num_classes,
-        settings.orders,
-        settings.estimator,
-        row_weights=both,
-        needed=settings.needed,
+        kept,
+        n,
+        m,
+        size,
+        source.stride(0),
+        target.stride(0),
+        1.0,
+        columns_each(size, layout.block, parts),
+        CAPACITY=capacity,
+        PARTS=parts,
+        BLOCK=layout.block,
+        LABELS=layout.scan,
+        AT_ONCE=n + m <= layout.scan,
+        RELATIVE=not is_half,
+        EVEN=size % layout.block == 0,
+        ALIGNED=are_aligned(source, target),
+        FEW_COLUMNS=few_columns(size),
+        AHEAD=layout.stages == 1,
+        num_warps=layout.warps,
+        num_stages=layout.stages,
+        maxnreg=layout.registers,
     )
-    if settings.sigmas is not None:
-        shares = shares * constant_weights(settings.sigmas, shares)
-    by_source, by_target, by_shared = differentiable_gradients(
-        partial(weighted_sum, orders=list(settings.orders), unbiased=settings.unbiased),
-        (source, target, shares if weights is None else weights * shares),
-        (source_labels, target_labels, found["divisor"], *(both or ())),
-        (upstream,),
+    strides = (0, 0) if weights is None else (weights.stride(0), weights.stride(1) if weights.shape[1] > 1 else 0)
+    distances.finish_classes[num_classes,](
+        kept,
+        loss,
+        results,
+        tuple(sigmas),
+        weights,
+        *strides,
+        scale,
+        n,
+        n + m,
+        CAPACITY=capacity,
+        PARTS=parts,
+        ORDERS=tuple(orders),
+        UNBIASED=unbiased,
+        RELATIVE=not is_half,
+        BLOCK=min(1024, max(32, power_of_two(num_classes))),
+        AT_ONCE=num_classes <= 1024,
+        num_warps=layout.finish_warps,
+        num_stages=1,
+        maxnreg=layout.finish_registers,
     )
-    if weights is None:
-        return by_source, by_target, None
-    by_weights = (by_shared * shares).sum_to_size(weights.shape)
-    if ctx.learned is not None:
-        assert settings.weighting is not None
-        by_weights = by_weights + 2 * upstream * constant_weights(settings.weighting.alphas, shares) * (weights - 1)
-    return by_source, by_target, by_weights
+    if check_values:
+        check_distances(FusedResult(loss, results, terms, num_classes).distances, orders)
+    return loss, results, kept
+
+
+def _backward(
+    source: Tensor,
+    target: Tensor,
+    kept: Tensor,
+    upstream: Tensor,
+    num_classes: int,
+    orders: list[int],
+    unbiased: bool,
+    most_rows: int,
+    wants_source: bool,
+    wants_target: bool,
+) -> tuple[Tensor, Tensor]:
+    """The gradient in the features of the wanted domains; empty for the other."""
+    if source.is_cuda and source.get_device() != torch.cuda.current_device():
+        with torch.cuda.device(source.device):
+            return _backward(
+                source, target, kept, upstream, num_classes, orders, unbiased, most_rows, wants_source, wants_target
+            )
+    from . import passes
+
+    (n, size), is_half = source.shape, source.element_size() < 4
+    layout = choose_layout(n + target.shape[0], most_rows, num_classes, size, source.device, is_half)
+    by_source = torch.empty_like(source, memory_format=DENSE) if wants_source else source.new_empty(0)
+    by_target = torch.empty_like(target, memory_format=DENSE) if wants_target else target.new_empty(0)
+    passes.gradient[num_classes, layout.gradient_parts](
+        source,
+        target,
+        kept,
+        upstream,
+        by_source,
+        by_target,
+        n,
+        size,
+        source.stride(0),
+        target.stride(0),
+        columns_each(size, layout.gradient_block, layout.gradient_parts),
+        CAPACITY=layout.capacity,
+        PARTS=layout.parts,
+        BLOCK=layout.gradient_block,
+        ORDERS=tuple(orders),
+        UNBIASED=unbiased,
+        RELATIVE=not is_half,
+        EVEN=size % layout.gradient_block == 0,
+        ALIGNED=are_aligned(source, target) and size * source.element_size() % 16 == 0,
+        WANTED=wants_source + 2 * wants_target,
+        num_warps=layout.gradient_warps,
+        num_stages=layout.gradient_stages,
+        maxnreg=layout.gradient_registers,
+    )
+    return by_source, by_target
+
+
+def check_most_rows(source_labels: Tensor, target_labels: Tensor, num_classes: int, most_rows: int) -> None:
+    """Require classes of at most so many rows (reads the labels)."""
+    largest = largest_class(source_labels, target_labels, num_classes)
+    if largest > most_rows:
+        raise ValueError(f"most_rows is {most_rows}, but a class has {largest} rows")
+
+
+def _results(classes: int, terms: int, has_weights: bool) -> int:
+    """How many numbers the results are."""
+    return terms * classes * (1 + has_weights) + terms + 1
+
+
+_forward_operator = torch.library.custom_op("sohot::fused_alignment", _forward, mutates_args=())
+_backward_operator = torch.library.custom_op("sohot::fused_alignment_backward", _backward, mutates_args=())
+
+
+@_forward_operator.register_fake
+def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Shapes and types of the operator's results, for compilers. The rows may be symbols, and decide none of them."""
+    source, _, _, _, weights, _, num_classes, orders, _, _, most_rows, _ = arguments
+    terms, is_half = 1 + len(orders), source.element_size() < 4
+    layout = choose_layout(0, most_rows, num_classes, int(source.shape[1]), source.device, is_half)
+    loss = source.new_empty((), dtype=torch.float32)
+    results = loss.new_empty(_results(num_classes, terms, weights is not None))
+    return loss, results, loss.new_empty(layout.kept_numbers(num_classes, terms))
+
+
+@_backward_operator.register_fake
+def _(*arguments: Any) -> tuple[Tensor, Tensor]:
+    source, target, *_, wants_source, wants_target = arguments
+    by_source = source.new_empty(source.shape if wants_source else 0)
+    return by_source, target.new_empty(target.shape if wants_target else 0)

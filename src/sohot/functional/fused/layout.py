@@ -1,4 +1,4 @@
-"""The layout of the kernels on a GPU: it depends only on shapes, so nothing waits for values."""
+"""The layout of the kernels on a GPU: it depends on shapes, and on how many rows a class may have."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Layout(NamedTuple):
-    """Sizes that the kernels are compiled for; they depend on shapes, never on values."""
+    """Sizes that the kernels are compiled for."""
 
     capacity: int  # rows of a class that one program holds
     scan: int  # labels read per step if programs list their rows themselves; 0: rows are placed before
@@ -25,18 +25,30 @@ class Layout(NamedTuple):
     gradient_stages: int
     gradient_registers: int | None
 
+    def kept_numbers(self, classes: int, terms: int) -> int:
+        """Float32 numbers of what a call keeps for its gradient (`sections` of `rows`)."""
+        of_class = self.capacity * (self.parts * self.capacity + 3) + 2 * (2 * terms + 3)
+        return classes * of_class + (classes + 2) // 2 * 2
+
+    def filled(self, classes: int) -> int:
+        """Where in it the numbers of rows of the classes start."""
+        return classes * self.capacity * (self.parts * self.capacity + 3)
+
 
 MOST_ROWS_TO_SCAN = 4096
 LARGEST_CAPACITY = 64
 
 
 @lru_cache(maxsize=256)
-def choose_layout(rows: int, classes: int, size: int, processors: int, half: bool = False) -> Layout:
-    """Lay out a problem, assuming classes of about equal size; larger ones are handled separately.
+def choose_layout(rows: int, most_rows: int, classes: int, size: int, device: torch.device, half: bool) -> Layout:
+    """Lay out a problem of so many rows, and at most so many of one class.
 
     Blocks, warps, stages and registers were the fastest of many on an H200; `half`: features in half precision.
     """
-    capacity = min(max(16, power_of_two(-(-rows // classes))), LARGEST_CAPACITY)
+    processors = 4  # under Triton's interpreter, which has none
+    if device.type == "cuda":
+        processors = torch.cuda.get_device_properties(device).multi_processor_count
+    capacity = max(16, power_of_two(most_rows))
     many_rows = capacity == LARGEST_CAPACITY
     block = min(128 if half else 64, max(16, power_of_two(size)))
     parts = max(1, min(2 * processors // classes, size // 256))
@@ -64,12 +76,6 @@ def power_of_two(at_least: int) -> int:
     return 1 << (at_least - 1).bit_length()
 
 
-@lru_cache(maxsize=64)
-def processors(device: torch.device) -> int:
-    """Number of multiprocessors of a GPU; under Triton's interpreter, which has none, a small number."""
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
-
-
 def columns_each(size: int, block: int, parts: int) -> int:
     """Columns of one part: whole steps, so that a part never starts within another's step."""
     return -(-size // (block * parts)) * block
@@ -80,6 +86,7 @@ def few_columns(size: int) -> int:
     return 2 if size < 64 else 1 if size < 512 else 0
 
 
-def are_aligned(*features: Tensor) -> bool:
+def are_aligned(source: Tensor, target: Tensor) -> bool:
     """Whether every row starts at a multiple of 16 bytes, so that 16 bytes can be moved at once."""
-    return all((x.stride(0) * x.element_size()) % 16 == 0 and x.data_ptr() % 16 == 0 for x in features)
+    bytes_of_rows = (source.stride(0) | target.stride(0)) * source.element_size()
+    return (bytes_of_rows | source.data_ptr() | target.data_ptr()) % 16 == 0

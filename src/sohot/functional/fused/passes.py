@@ -15,19 +15,18 @@ import triton
 import triton.language as tl
 
 from .distances import gradient_matrix, members
-from .large import large_gradient
 from .pieces import halves, pieces, twice, whole
 from .references import first_rows, load_with_origins, references, relative_rows
-from .rows import NOWHERE, also_absent, list_rows, row_pointers, wanted_rows
+from .rows import NOWHERE, list_rows, row_pointers, sections, wanted_rows
 
 
 @triton.jit
 def gram(
     source,
     target,
-    labelled,
-    slots,
-    grams,
+    source_labels,
+    target_labels,
+    kept,
     n,
     m,
     size,
@@ -36,6 +35,7 @@ def gram(
     one,
     columns_each,
     CAPACITY: tl.constexpr,
+    PARTS: tl.constexpr,
     BLOCK: tl.constexpr,
     LABELS: tl.constexpr,
     AT_ONCE: tl.constexpr,
@@ -47,7 +47,9 @@ def gram(
 ):
     """Multiply the rows of class `program_id(0)` with each other, over part `program_id(1)` of the columns."""
     c, part, classes = tl.program_id(0), tl.program_id(1), tl.num_programs(0)
-    found = list_rows(labelled, slots, c, classes, n, m, CAPACITY, LABELS, AT_ONCE)
+    grams, _, slots, filled, _ = sections(kept, classes, CAPACITY, PARTS)
+    tl.store(filled + classes, 0, mask=c + part == 0)  # the counter of the next kernel
+    found = list_rows(source_labels, target_labels, slots, filled, c, classes, n, m, CAPACITY, LABELS, AT_ONCE)
     slot = tl.arange(0, CAPACITY)
     number = tl.load(slots + (classes + c) * CAPACITY + slot)
     first_source, first_target = first_rows(number, n)
@@ -137,7 +139,6 @@ def load_half(pointers, columns, taken, size, EVEN: tl.constexpr):
 def gradient(
     source,
     target,
-    of_rows,
     kept,
     upstream,
     source_gradient,
@@ -146,67 +147,29 @@ def gradient(
     size,
     source_stride,
     target_stride,
-    one,
     columns_each,
     CAPACITY: tl.constexpr,
+    PARTS: tl.constexpr,
     BLOCK: tl.constexpr,
     ORDERS: tl.constexpr,
     UNBIASED: tl.constexpr,
     RELATIVE: tl.constexpr,
     EVEN: tl.constexpr,
     ALIGNED: tl.constexpr,
-    LARGE: tl.constexpr,
     WANTED: tl.constexpr,
 ):
     """Write the gradient of part `program_id(1)` of the columns for the rows of class `program_id(0)`.
 
-    WANTED: 1 for the source, 2 for the target, 3 for both. LARGE: a class may have more than CAPACITY rows.
+    WANTED: 1 for the source, 2 for the target, 3 for both.
     """
     c, part, classes = tl.program_id(0), tl.program_id(1), tl.num_programs(0)
-    is_large = tl.load(kept[0] + 2 * classes * CAPACITY + c) > CAPACITY
-    if LARGE and is_large:
-        if part == 0:
-            large_gradient(
-                source, target, of_rows, kept, upstream, source_gradient, target_gradient, n, size, source_stride,
-                target_stride, one, c, classes, CAPACITY, ORDERS, UNBIASED, WANTED
-            )  # fmt: skip
-    else:
-        first, last = part * columns_each, min(size, (part + 1) * columns_each)
-        gradient_of_class(
-            source, target, kept, upstream, source_gradient, target_gradient, n, size, first, last, source_stride,
-            target_stride, c, classes, CAPACITY, BLOCK, ORDERS, UNBIASED, RELATIVE, EVEN, ALIGNED, WANTED
-        )  # fmt: skip
-
-
-@triton.jit
-def gradient_of_class(
-    source,
-    target,
-    kept,
-    upstream,
-    source_gradient,
-    target_gradient,
-    n,
-    size,
-    first,
-    last,
-    source_stride,
-    target_stride,
-    c,
-    classes,
-    CAPACITY: tl.constexpr,
-    BLOCK: tl.constexpr,
-    ORDERS: tl.constexpr,
-    UNBIASED: tl.constexpr,
-    RELATIVE: tl.constexpr,
-    EVEN: tl.constexpr,
-    ALIGNED: tl.constexpr,
-    WANTED: tl.constexpr,
-):
-    """Write some columns of the gradient for the rows of a class that one program holds."""
-    number, _, _ = members(kept[0] + (classes + c) * CAPACITY, n, CAPACITY, tl.float32)
+    first, last = part * columns_each, min(size, (part + 1) * columns_each)
+    grams, signs, slots, _, numbers = sections(kept, classes, CAPACITY, PARTS)
+    number, _, _ = members(slots + (classes + c) * CAPACITY, n, CAPACITY, tl.float32)
     factor = 2.0 * tl.load(upstream).to(tl.float64)
-    matrix, reach = gradient_matrix(kept, factor, c, classes, number, n, CAPACITY, ORDERS, UNBIASED, RELATIVE)
+    matrix, reach = gradient_matrix(
+        grams, signs, numbers, factor, c, classes, number, n, CAPACITY, ORDERS, UNBIASED, RELATIVE
+    )
     of_rows = tl.maximum(tl.max(tl.abs(matrix), 1), 1e-30)
     high, low = halves(matrix / of_rows[:, None], tl.float16 if RELATIVE else source.dtype.element_ty)
 
@@ -217,9 +180,8 @@ def gradient_of_class(
     if RELATIVE:
         origins = references(source, target, number, n, source_stride, target_stride, ALIGNED)
         of_rows *= 1.0 / reach
-    listed = also_absent(number)  # rows of weight 0 get zeros too
-    gradients = row_pointers(source_gradient, target_gradient, listed, n, size, size, ALIGNED)
-    written = wanted_rows(listed, n, WANTED)
+    gradients = row_pointers(source_gradient, target_gradient, number, n, size, size, ALIGNED)
+    written = wanted_rows(number, n, WANTED)
     for start in range(first, last, BLOCK):
         columns = start + tl.arange(0, BLOCK)
         if RELATIVE:

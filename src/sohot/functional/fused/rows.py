@@ -1,8 +1,7 @@
 """Kernel functions for rows: which belong to a class, where they are, and their pairs.
 
 Rows are numbered across both domains: source rows 0 … n − 1, then target rows n … n + m − 1. A class lists its rows in
-that order, however they were found, so that results do not change from run to run. `labelled` holds the labels of both
-domains, then the weights of their rows, None where all weigh 1.
+that order, however they were found, so that results do not change from run to run.
 """
 
 # Written for Triton's compiler, whose constants are in capitals, not for Python's type checker.
@@ -16,75 +15,90 @@ NOWHERE = tl.constexpr(2**30)  # the number of a slot without a row: after all r
 
 
 @triton.jit
-def place_rows(labelled, slots, n, m, num_classes, CAPACITY: tl.constexpr, BLOCK: tl.constexpr):
-    """Give every row a slot of its class, in any order; `filled` also counts rows without one."""
-    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    label = load_labels(labelled, row, n, m)
-    known = (label >= 0) & (label < num_classes)
-    filled = slots + 2 * num_classes * CAPACITY
-    slot = tl.atomic_add(filled + label, 1, mask=known, sem="relaxed")
-    tl.store(slots + label * CAPACITY + slot, behind_if_absent(row, labelled, n, m), mask=known & (slot < CAPACITY))
+def sections(kept, classes, CAPACITY: tl.constexpr, PARTS: tl.constexpr):
+    """Return where the parts of what a call keeps for its gradient start.
+
+    Gram matrices (PARTS, C, CAPACITY, CAPACITY) in float32, the complete ones in the first part; signed shares of rows
+    in the means (C, CAPACITY) in float32; slots in int32, those of rows as found and sorted (2, C, CAPACITY), then how
+    many each class has (C,), then a counter; numbers in float64, see `numbers_of`.
+    """
+    of_classes = classes.to(tl.int64) * CAPACITY
+    signs = kept + of_classes * (PARTS * CAPACITY)
+    slots = (signs + of_classes).to(tl.pointer_type(tl.int32))
+    filled = slots + 2 * of_classes
+    numbers = (filled + (classes + 2) // 2 * 2).to(tl.pointer_type(tl.float64))
+    return kept, signs, slots, filled, numbers
 
 
 @triton.jit
-def load_labels(labelled, row, n, m):
-    """Return the classes of rows, from labels and weights of both domains; −1 after the last."""
-    source_labels, target_labels, _, _ = labelled
+def place_rows(
+    source_labels,
+    target_labels,
+    kept,
+    n,
+    m,
+    num_classes,
+    CAPACITY: tl.constexpr,
+    PARTS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Give every row a slot of its class, in any order; `filled` also counts rows without one."""
+    _, _, slots, filled, _ = sections(kept, tl.full((), num_classes, tl.int32), CAPACITY, PARTS)
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    label = load_labels(source_labels, target_labels, row, n, m)
+    known = (label >= 0) & (label < num_classes)
+    slot = tl.atomic_add(filled + label, 1, mask=known, sem="relaxed")
+    tl.store(slots + label * CAPACITY + slot, row, mask=known & (slot < CAPACITY))
+
+
+@triton.jit
+def load_labels(source_labels, target_labels, row, n, m):
+    """Return the classes of rows; −1 after the last."""
     of_source = tl.load(source_labels + row, mask=row < n, other=-1).to(tl.int32)
     of_target = tl.load(target_labels + (row - n), mask=(row >= n) & (row < n + m), other=-1).to(tl.int32)
     return tl.where(row < n, of_source, of_target)
 
 
 @triton.jit
-def behind_if_absent(row, labelled, n, m):
-    """Move the numbers of rows of weight 0 behind NOWHERE: they have no part in anything, but need a gradient."""
-    _, _, source_weights, target_weights = labelled
-    number = row
-    if source_weights is not None:
-        weights = tl.load(source_weights + row, mask=row < n, other=1).to(tl.float64)
-        number = tl.where(weights > 0, number, NOWHERE + 1 + row)
-    if target_weights is not None:
-        weights = tl.load(target_weights + (row - n), mask=(row >= n) & (row < n + m), other=1).to(tl.float64)
-        number = tl.where(weights > 0, number, NOWHERE + 1 + row)
-    return number
-
-
-@triton.jit
-def also_absent(number):
-    """Return the numbers of rows, those of weight 0 too."""
-    return tl.where(number > NOWHERE, number - (NOWHERE + 1), number)
-
-
-@triton.jit
-def find_rows(labelled, slots, wanted, n, m, capacity, BLOCK: tl.constexpr, AT_ONCE: tl.constexpr):
-    """List the rows of one class by scanning all labels; returns how many there are, and how many in the source.
+def find_rows(source_labels, target_labels, slots, wanted, n, m, capacity, BLOCK: tl.constexpr, AT_ONCE: tl.constexpr):
+    """List the rows of one class by scanning all labels; returns how many there are.
 
     AT_ONCE: there are at most BLOCK labels.
     """
-    found, in_source = tl.full((), 0, tl.int32), tl.full((), 0, tl.int32)
+    found = tl.full((), 0, tl.int32)
     for start in range(0, 1 if AT_ONCE else n + m, BLOCK):
         row = start + tl.arange(0, BLOCK)
-        is_wanted = (load_labels(labelled, row, n, m) == wanted).to(tl.int32)
+        is_wanted = (load_labels(source_labels, target_labels, row, n, m) == wanted).to(tl.int32)
         slot = found + tl.cumsum(is_wanted, 0) - 1
-        tl.store(slots + slot, behind_if_absent(row, labelled, n, m), mask=(is_wanted > 0) & (slot < capacity))
+        tl.store(slots + slot, row, mask=(is_wanted > 0) & (slot < capacity))
         found += tl.sum(is_wanted, 0)
-        in_source += tl.sum(is_wanted * (row < n).to(tl.int32), 0)
-    return found, in_source
+    return found
 
 
 @triton.jit
-def list_rows(labelled, slots, c, classes, n, m, CAPACITY: tl.constexpr, LABELS: tl.constexpr, AT_ONCE: tl.constexpr):
+def list_rows(
+    source_labels,
+    target_labels,
+    slots,
+    filled,
+    c,
+    classes,
+    n,
+    m,
+    CAPACITY: tl.constexpr,
+    LABELS: tl.constexpr,
+    AT_ONCE: tl.constexpr,
+):
     """Sort the rows of a class in the second half of `slots`; returns their number.
 
     With LABELS > 0 the program finds them itself, that many labels at a time (AT_ONCE: there are not more); else
     `place_rows` has found them. All programs of a class write the same.
     """
     slot = tl.arange(0, CAPACITY)
-    listed, filled = slots + (classes + c) * CAPACITY, slots + 2 * classes * CAPACITY
+    listed = slots + (classes + c) * CAPACITY
     if LABELS > 0:
-        found, _ = find_rows(labelled, listed, c, n, m, CAPACITY, LABELS, AT_ONCE)
+        found = find_rows(source_labels, target_labels, listed, c, n, m, CAPACITY, LABELS, AT_ONCE)
         tl.store(listed + slot, NOWHERE, mask=slot >= found)
-        tl.store(filled + c, found)
     else:
         found = tl.load(filled + c)
         placed = slots + c * CAPACITY
@@ -111,13 +125,6 @@ def row_pointers(source, target, number, n, source_stride, target_stride, ALIGNE
 
 
 @triton.jit
-def load_rows(pointers, columns, taken, size, EVEN: tl.constexpr):
-    """Load some columns of rows, as float32; EVEN: all columns exist."""
-    mask = taken[:, None] if EVEN else taken[:, None] & (columns < size)[None, :]
-    return tl.load(pointers[:, None] + columns[None, :], mask=mask, other=0.0).to(tl.float32)
-
-
-@triton.jit
 def pair_weights(number, signs, factor, other_number, other_signs, UNBIASED: tl.constexpr):
     """A of `gram`, from the signed shares of rows in the means; or the weights of a U-statistic.
 
@@ -131,6 +138,12 @@ def pair_weights(number, signs, factor, other_number, other_signs, UNBIASED: tl.
 
 
 @triton.jit
+def apart_factor(rows):
+    """Factor of a pair of different rows of one domain in a U-statistic, n/(n − 1); 0 for a lone row."""
+    return tl.where(rows > 1.0, rows / tl.where(rows > 1.0, rows - 1.0, 1.0), 0.0)
+
+
+@triton.jit
 def wanted_rows(number, n, WANTED: tl.constexpr):
     """Return which rows need a gradient; slots without a row do not."""
     wanted = number < NOWHERE
@@ -139,3 +152,9 @@ def wanted_rows(number, n, WANTED: tl.constexpr):
     elif WANTED == 2:
         wanted = wanted & (number >= n)
     return wanted
+
+
+@triton.jit
+def add_one(number):
+    """Add 1 to a number: the smallest kernel, to find out whether any can be compiled."""
+    tl.store(number, tl.load(number) + 1)

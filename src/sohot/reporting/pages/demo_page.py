@@ -112,7 +112,11 @@ def _splits(methods: Methods) -> Chart:
     lowest = min(min(values.splits) for values in methods.values())
     highest = max(max(values.splits) for values in methods.values())
     told = f"Accuracy of each method on each split, between {lowest:.1f} and {highest:.1f} %."
-    return Chart(split_figure({name: {"": values.splits} for name, values in methods.items()}), "Every split", told)
+    return Chart(
+        split_figure({name: {"handwritten digits": values.splits} for name, values in methods.items()}),
+        "Every split",
+        told,
+    )
 
 
 def _picture_sections(folder: Path, names: list[str]) -> list[Section]:

@@ -49,3 +49,11 @@ def test_a_scenario_is_said_in_the_words_of_each_side(monkeypatch):
     monkeypatch.setattr(compare, "_older", {"--train none": "--trains head", "sohot.losses:New": "sohot:Old"})
     assert compare.words("fit --train none --train-more --out x") == "fit --trains head --train-more --out x"
     assert compare.words("sohot.losses:New") == "sohot:Old"
+
+
+@pytest.mark.parametrize(("allowed", "code"), [([], 1), (["--allow", "splits"], 0)])
+def test_the_exit_code_says_whether_anything_differs(here, monkeypatch, capsys, allowed, code):
+    monkeypatch.setattr(compare, "checkout", lambda *_: here._replace(root=Path("build/compare/9d26b0e/files")))
+    monkeypatch.setattr(compare, "run_scenario", lambda _, side: {"x": np.array(float(side.root == compare.HERE))})
+    assert compare.main(["9d26b0e", "--only", "splits", *allowed]) == code
+    assert "splits    1 values: 1 numbers, 0 texts  1 " in capsys.readouterr().out

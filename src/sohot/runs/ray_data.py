@@ -26,10 +26,10 @@ class ClusterFailed(ConnectionError):  # noqa: N818 - it names what happened
 class Cluster(NamedTuple):
     """Ray at an address, or on this machine; a worker has a GPU if there are any, and `threads` CPUs, or one."""
 
-    address: str | None = None
-    device: str = "auto"
-    threads: int | None = None
-    read_threads: int | None = None
+    address: str | None
+    device: str
+    threads: int | None
+    read_threads: int | None
 
 
 def parts_of(out: Path) -> Path:

@@ -141,7 +141,7 @@ def test_a_killed_run_leaves_no_file_that_could_be_taken_for_a_whole_one(tmp_pat
 
 
 def test_remains_of_killed_runs_go_once_nobody_writes_them(tmp_path):
-    old, new = tmp_path / ".t.1.tmp", tmp_path / ".t.2.tmp"
+    old, new = tmp_path / ".t.00000000-1-1.1.tmp", tmp_path / ".t.00000000-1-1.2.tmp"  # of another machine
     for path in (old, new):
         path.write_bytes(b"remains")
     os.utime(old, (0, 0))

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 from experiment_work import InlineEngine, acting, make_cells, note, notes, small_grid, write_domains
@@ -75,7 +76,7 @@ def in_child(job, delay: float | None) -> int:
 def table(folder: Path) -> dict:
     """What is stored, without the times; and how many attempts there were at each cell."""
     records = Store(folder).records()
-    results = {one.key: {k: v for k, v in one.result.as_json().items() if k != "seconds"} for one in records}
+    results = {one.key: {k: v for k, v in asdict(one.result).items() if k != "seconds"} for one in records}
     files = [json.loads((folder / "cells" / f"{one.key}.json").read_text()) for one in records]
     claims = [file.name for file in (folder / "cells").glob("*.claim")]
     return {"results": results, "attempts": [len(one["attempts"]) for one in files], "claims": claims}

@@ -11,7 +11,6 @@ from experiment_work import act, make_cells, notes
 from warm_process import WarmProcess
 
 from sohot._process import _began
-from sohot.experiments.engines import local
 from sohot.experiments.engines.local import LocalEngine, WorkersCannotStart
 
 WORKERS = 2
@@ -21,7 +20,7 @@ WORKERS = 2
 def seen(tmp_path_factory):
     """Outcomes of a row of cells of all kinds, and how many cells were taken before each outcome."""
     once = f"die once:{tmp_path_factory.mktemp('cells') / 'died'}"
-    kinds = ["look", "fail", "look", "die", "look", once, "look", "", "crash"]
+    kinds = ["look", "fail", "look", once, "look", "die", "look", "", "crash"]
     cells = [cell for number, kind in enumerate(kinds) for cell in make_cells(number + 1, act=kind)[-1:]]
     taken, before = [], []
 
@@ -32,14 +31,13 @@ def seen(tmp_path_factory):
 
     engine = LocalEngine(WORKERS, "cpu")
     outcomes, variables = {}, dict(os.environ)
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        patch.setattr(local, "RETRIES", 1)
         for outcome in engine.run(offer(), act):
             before.append((len(taken), len(outcomes)))
             outcomes[outcome.cell.split] = outcome
-    assert len(told) == 2
-    assert "1 worker goes on, and the cell is tried again alone at the end" in str(told[0].message)
+    assert all("a worker process died meanwhile" in str(one.message) for one in told)
+    assert 3 <= len(told) <= 3 + 2  # those that die, and the cell that the other worker had at that time
     assert dict(os.environ) == variables  # what workers find in theirs is not left in ours
     return kinds, outcomes, before
 
@@ -53,24 +51,25 @@ def test_every_cell_has_one_outcome(seen):
     ]
 
 
-def test_a_failing_cell_and_a_killed_worker_say_why(seen):
+def test_a_failing_cell_and_a_dead_worker_say_why(seen):
     kinds, outcomes, _ = seen
     assert outcomes[kinds.index("fail") + 1].error == "cell 2 fails on purpose"
-    killed, crashed = (outcomes[kinds.index(kind) + 1] for kind in ("die", "crash"))
-    assert "killed by SIGKILL, probably because memory ran out" in killed.error
-    assert "exit code 3" in crashed.error
-    assert [number for number, outcome in outcomes.items() if outcome.killed] == [killed.cell.split]
+    died = {kinds.index(kind) + 1 for kind in ("die", "crash")}
+    assert {number for number, outcome in outcomes.items() if outcome.killed} == died
+    assert all("a worker process died meanwhile" in outcomes[number].error for number in died)
 
 
-def test_cells_whose_workers_were_killed_are_tried_again_after_the_others(seen):
+def test_cells_whose_workers_died_are_tried_again_after_the_others(seen):
     kinds, outcomes, _ = seen
-    last = [kinds[number - 1].partition(":")[0] for number in outcomes][-2:]
-    assert sorted(last) == ["die", "die once"]  # both workers may die at once: either death may be noticed first
+    last = [kinds[number - 1].partition(":")[0] for number in outcomes][-5:]
+    assert {"die", "die once", "crash"} <= {*last}
 
 
 def test_cells_are_taken_when_a_worker_is_free_for_them(seen):
     _, _, before = seen
-    assert all(taken <= given + 2 * WORKERS for taken, given in before)
+    interrupted = 5  # at most: they were taken, and have no outcome until the end
+    assert all(taken <= given + 2 * WORKERS + interrupted for taken, given in before)
+    assert before[0][0] <= 2 * WORKERS
     assert before[0][0] < len(before)
 
 
@@ -87,7 +86,6 @@ DRIVER = """
 import sys
 from pathlib import Path
 from experiment_work import acting, make_cells
-from sohot.experiments.engines import local
 from sohot.experiments.engines.local import LocalEngine
 
 if __name__ == "__main__":
@@ -114,15 +112,15 @@ def test_workers_die_with_their_driver(tmp_path):
         driver.wait()
 
 
-def test_a_cell_without_memory_on_the_gpu_is_tried_again_alone_with_fewer_workers(tmp_path):
+def test_a_cell_without_memory_on_the_gpu_is_tried_again_alone(tmp_path):
     cells = [make_cells(number, act=kind)[-1] for number, kind in ((1, f"full once:{tmp_path / 'full'}"), (2, ""))]
-    with pytest.warns(UserWarning, match="no memory: 1 worker goes on, and the cell is tried again alone at the end"):
+    with pytest.warns(UserWarning, match="no memory; it is tried again at the end"):
         outcomes = list(LocalEngine(WORKERS, "cpu").run(iter(cells), act))
     assert [outcome.error for outcome in outcomes] == [None, None]
 
 
 def test_a_worker_that_cannot_start_is_an_error_and_not_an_endless_loop(capfd):
-    with pytest.raises(WorkersCannotStart, match="ended before it began"):
+    with pytest.raises(WorkersCannotStart, match="ended before they began"):
         list(LocalEngine(1, "cpu").run(iter(make_cells(1)), Unreadable()))
     assert "not on this side" in capfd.readouterr().err
 

@@ -3,7 +3,7 @@
 import json
 import sys
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import pytest
@@ -80,7 +80,7 @@ def test_shared_features_change_nothing(where):
 
 def test_a_result_is_whole_and_fits_into_json(where):
     result = run_cell(cell_of(where, "so+to+zeta", settings={"image_size": 16, "steps": 130, "target_shots": 3}), where)
-    written = json.dumps(result.as_json(), allow_nan=False)
+    written = json.dumps(asdict(result), allow_nan=False)
     assert CellResult.from_json(json.loads(written)) == result
     assert set(json.loads(written)) == {"accuracy", "zeta", "curve", "chosen", "seconds", "steps", "sizes", "notes"}
     assert {name: len(values) for name, values in result.zeta.items()} == {"means": 3, "order2": 3, "order3": 3}

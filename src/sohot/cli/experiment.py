@@ -188,7 +188,7 @@ def experiment(
         _machine(
             "--workers",
             min=1,
-            help="Processes that compute cells; on a GPU each computes several at once, as many as memory allows.",
+            help="Processes that compute cells.",
             show_default="one per core, or up to 8 per GPU",
         ),
     ] = None,

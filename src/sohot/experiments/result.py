@@ -1,7 +1,8 @@
 """The result of a cell, and an attempt at a cell as stored."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..training.evaluation import Evaluation
@@ -51,13 +52,9 @@ class CellResult:
     sizes: Mapping[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return everything as plain numbers, lists and dicts."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "CellResult":
-        """Read the output of `as_json`.
+        """Read a stored result.
 
         Raises:
             ValueError: Something is missing or has the wrong type.
@@ -110,15 +107,18 @@ class Attempt:
         return "failed" if self.result is None else "done"
 
 
-def attempts_as_json(attempts: Sequence[Attempt]) -> dict[str, Any]:
-    """Return the attempts at one cell as JSON values."""
-    shared = ("key", "cell")
-    each = [{name: value for name, value in asdict(one).items() if name not in shared} for one in attempts]
-    return {"cell": attempts[0].cell.as_dict(), "attempts": each}
+def attempts_to_json(attempts: Sequence[Attempt]) -> str:
+    """Write the attempts at one cell as JSON.
+
+    Raises:
+        ValueError: JSON cannot hold one of them.
+    """
+    each = [{name: value for name, value in vars(one).items() if name not in ("key", "cell")} for one in attempts]
+    return json.dumps({"cell": attempts[0].cell, "attempts": each}, default=vars, allow_nan=False)
 
 
 def attempts_from_json(key: str, content: Mapping[str, Any]) -> list[Attempt]:
-    """Read the output of `attempts_as_json`.
+    """Read what `attempts_to_json` wrote.
 
     Raises:
         ValueError: It is damaged; another error if it is something else.

@@ -18,7 +18,7 @@ from .._process import Runner, is_alive, this_runner
 from .._reading import read_regular
 from ..training.run_folder import versions
 from .cell import CELLS, Cell
-from .result import Attempt, CellResult, attempts_as_json, attempts_from_json
+from .result import Attempt, CellResult, attempts_from_json, attempts_to_json
 from .stored_json import check_fields, parse_json
 
 _PLAN = "plan.json"
@@ -145,7 +145,7 @@ class Store:
     def _add(self, cell: Cell, result: CellResult | None, error: str | None) -> None:
         key, now = cell.key, _now()
         attempt = Attempt(key, cell, result, error, versions(), self._claimed.get(key, now), now, self._me.host)
-        content = json.dumps(attempts_as_json([*self._attempts(key), attempt]), allow_nan=False).encode()
+        content = attempts_to_json([*self._attempts(key), attempt]).encode()
         file = self._file(key, "json")
         temporary = hidden_beside(file)
         try:

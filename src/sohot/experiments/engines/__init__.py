@@ -25,7 +25,8 @@ class Outcome:
         result: The result of the work; None if it failed.
         error: Why it failed, in one sentence; None if it did not.
         seconds: How long it took, measured by the worker.
-        killed: Whether its worker was killed from outside, each time it was tried: that says nothing about the cell.
+        killed: Whether its worker died, or a GPU had no memory left, each time it was tried: that says nothing about
+            the cell, and is not stored.
     """
 
     cell: Cell
@@ -43,7 +44,6 @@ class Engine(Protocol):
 
         Args:
             cells: The cells. The next one is taken only when a worker is free for it, because taking one claims it.
-                `operator.length_hint` may say how many there are at most.
             work: Computes a cell.
 
         Yields:

@@ -4,68 +4,54 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 import time
+import traceback
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from operator import length_hint
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from itertools import islice
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any
 
 from ..._limits import check_processes, check_threads, usable_cores
-from ..._process import search_path
+from ..._process import describe_error, search_path
+from ..._start import prepare_process
 from ...data.decode import default_workers
 from ..cell import Cell
 from . import Outcome, Work
-from .worker import DONE, FULL, READY, Message, serve
 
-RETRIES = 2
-"""How often a cell is tried again whose worker was killed from outside."""
 MOST_PER_GPU, CORES, GPU_MEMORY, MEMORY = 8, 2, 8 << 30, 4 << 30
 """Most processes that share a GPU by default; and what each needs: cores, bytes of the GPU and of main memory."""
-_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
-"""Signals that others send: the system sends SIGKILL when memory runs out."""
-_CONTEXT = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads and open files in a broken state
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_DIED = "a worker process died meanwhile, probably because memory ran out; try fewer --workers"
+_work: Work
+
+
+class _Context(SpawnContext):  # a fork would inherit torch's threads and open files in a broken state
+    """Starts processes that the pool would wait for at exit, remembers them, and lets them end with this one."""
+
+    def __init__(self) -> None:
+        self.workers: list[SpawnProcess] = []
+
+    def Process(self, *args: Any, **options: Any) -> SpawnProcess:  # type: ignore[override] # noqa: N802
+        """Make a process."""
+        self.workers.append(SpawnProcess(*args, **options, daemon=True))
+        return self.workers[-1]
 
 
 class WorkersCannotStart(RuntimeError):  # noqa: N818 - it names what happened
-    """A worker process ended before it could take a cell."""
-
-
-@dataclass
-class _Worker:
-    """One process, and the cell that it computes."""
-
-    process: BaseProcess
-    pipe: Connection
-    ready: bool = False
-    cell: Cell | None = None
-    began: float = field(default_factory=time.perf_counter)
-
-    def hand(self, cell: Cell) -> None:
-        """Let it compute a cell."""
-        with suppress(BrokenPipeError):  # it has just died, which `_wait` notices
-            self.pipe.send(cell)
-        self.cell, self.began = cell, time.perf_counter()
-
-
-class _News(NamedTuple):
-    """How a worker's cell ended."""
-
-    slot: int
-    outcome: Outcome
-    crowded: bool = False  # memory has run out, which says nothing about the cell: there should be fewer workers
+    """The worker processes ended before they could take a cell."""
 
 
 class LocalEngine:
     """Processes on this machine. They import what they need once and then take one cell after another.
 
-    If a process is killed from outside, mostly because memory ran out, it is not replaced, and its cell is tried again
-    alone, after the others; so is a cell for which a GPU had no memory left. If it crashes, only its own cell fails.
-    All of them end with the process that started them, however that ends.
+    If a process dies, mostly because memory ran out, the others start anew with one process less, and the cells that
+    were under way are tried again alone, after the others; so are cells for which a GPU had no memory left. All
+    processes end with the one that started them, however that ends.
 
     Args:
         workers: Number of processes; None for one per core, at most 8, or for up to 8 per GPU, as many as cores and
@@ -84,160 +70,118 @@ class LocalEngine:
     def run(self, cells: Iterator[Cell], work: Work) -> Iterator[Outcome]:
         """Compute cells; see `Engine`."""
         task = pickle.dumps(work)  # here, where an error gives the reason
-        slots, workers = list(range(self.workers)), dict[int, _Worker]()
-        tries, again = Counter[Cell](), list[Cell]()
-        outcomes: list[Outcome] = []
+        workers, again, before = self.workers, list[Cell](), -1
+        while len(again) > before:
+            before = len(again)
+            for outcome in self._compute(cells, task, workers):
+                if outcome.killed:
+                    again.append(outcome.cell)
+                    sentence = f"{outcome.cell.label()}: {outcome.error}; it is tried again at the end"
+                    warnings.warn(sentence, stacklevel=2)
+                else:
+                    yield outcome
+            workers = max(1, workers - 1)
+        while again:
+            for outcome in self._compute(iter([*again]), task, 1):
+                again.remove(outcome.cell)
+                yield outcome
+
+    def _compute(self, cells: Iterator[Cell], task: bytes, workers: int) -> Iterator[Outcome]:
+        """Compute cells until there are no more, or a process dies."""
+        context = _Context()
+        with self._starting():
+            begun = context.Value("i", 0)
+            pool = ProcessPoolExecutor(workers, context, _begin, (task, self.threads, self.gpus, begun))
+        running, outcomes, died = dict[Future[Outcome], Cell](), list[Outcome](), False
         try:
-            for slot in slots[: length_hint(cells)]:  # they start while the first cell is being prepared
-                workers[slot] = self._start(slot, task)
             while True:
                 # Workers get their next cells before outcomes are yielded, so they compute while those are stored.
-                for slot in slots:
-                    worker = workers.get(slot)
-                    if (worker is None or not worker.cell) and (cell := next(cells, None)):
-                        workers[slot] = self._hand(worker, slot, cell, task)
+                for cell in islice(cells, 0 if died else workers - len(running)):
+                    with self._starting():
+                        running[_submit(pool, cell)] = cell
                 yield from outcomes
-                _stop(workers.pop(slot) for slot in list(workers) if slot not in slots and not workers[slot].cell)
-                busy = [slot for slot, worker in workers.items() if worker.cell]
-                if not busy and again:
-                    busy = slots[:1]
-                    _stop(workers.pop(slot) for slot in list(workers) if slot not in busy)  # they hold memory
-                    workers[busy[0]] = self._hand(workers.get(busy[0]), busy[0], again.pop(0), task)
-                if not busy:
+                if not running:
                     return
                 outcomes = []
-                for news in _wait({slot: workers[slot] for slot in busy}):
-                    cell = news.outcome.cell
-                    tries[cell] += 1
-                    if not news.crowded or tries[cell] > RETRIES:
-                        outcomes.append(news.outcome)
-                        continue
-                    again.append(cell)
-                    if len(slots) > 1 and news.slot in slots:
-                        slots.remove(news.slot)
-                    _say_again(news.outcome, len(slots))
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    cell = running.pop(future)
+                    try:
+                        outcomes.append(future.result())
+                    except BrokenProcessPool:
+                        outcomes.append(Outcome(cell, None, _DIED, 0.0, killed=True))
+                        died = True
+                    except Exception as error:  # its result cannot be sent back
+                        outcomes.append(Outcome(cell, None, describe_error(error), 0.0))
+                if died and not begun.value:
+                    raise WorkersCannotStart("the worker processes ended before they began; see their output above")
         finally:
-            _stop(workers.values())
+            for process in context.workers:
+                if process.pid is not None:  # None if it was not started
+                    process.kill()  # its current work is lost, and its cell becomes free again
+            pool.shutdown()
 
-    def _hand(self, worker: _Worker | None, slot: int, cell: Cell, task: bytes) -> _Worker:
-        """Give a cell to a worker, or to a new one if there is none or it has died."""
-        if worker is not None and not worker.process.is_alive():
-            _stop([worker])
-            worker = None
-        worker = worker or self._start(slot, task)
-        worker.hand(cell)
-        return worker
-
-    def _start(self, slot: int, task: bytes) -> _Worker:
-        ours, theirs = _CONTEXT.Pipe()
-        process = _CONTEXT.Process(
-            target=serve, args=(theirs, task, self.threads), name=f"sohot-worker-{slot}", daemon=True
-        )
-        with _environment(self._variables(slot)), _ctrl_c_held():
-            process.start()
-        theirs.close()
-        return _Worker(process, ours)
-
-    def _variables(self, slot: int) -> dict[str, str]:
-        """Environment variables of a worker, which libraries read on import."""
-        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-        variables = {**dict.fromkeys(names, str(self.threads)), **search_path()}
-        if self.gpus:
-            variables["CUDA_VISIBLE_DEVICES"] = self.gpus[slot % len(self.gpus)]
-        return variables
-
-
-def _wait(busy: Mapping[int, _Worker]) -> list[_News]:
-    """Wait until a worker sends a message or dies."""
-    heard = wait([worker.pipe for worker in busy.values()])  # a pipe whose other end is closed counts as ready
-    return [news for slot, worker in busy.items() if worker.pipe in heard and (news := _hear(slot, worker))]
-
-
-def _hear(slot: int, worker: _Worker) -> _News | None:
-    """Read a worker's message; None if it only reports that it is ready."""
-    try:
-        message: Message = worker.pipe.recv()
-    except (EOFError, OSError):
-        return _end_of(slot, worker)
-    if message.kind == READY:
-        worker.ready, worker.began = True, time.perf_counter()
-        return None
-    kind, cell, value, seconds = message
-    assert cell is not None
-    worker.cell = None
-    outcome = Outcome(cell, value, None, seconds) if kind == DONE else Outcome(cell, None, value, seconds)
-    return _News(slot, outcome, crowded=kind == FULL)
-
-
-def _end_of(slot: int, worker: _Worker) -> _News:
-    """Say what became of the cell of a worker that has ended."""
-    worker.process.join()
-    ending, killed = _ending(worker.process.exitcode or 0)
-    if not worker.ready and not killed:
-        raise WorkersCannotStart(f"a worker process ended before it began ({ending}); see its output above") from None
-    sentence = f"its worker process ended during the computation ({ending})"
-    seconds = time.perf_counter() - worker.began
-    cell, worker.cell = worker.cell, None
-    assert cell is not None  # only workers that compute are waited for
-    return _News(slot, Outcome(cell, None, sentence, seconds, killed), crowded=killed)
-
-
-def _ending(code: int) -> tuple[str, bool]:
-    """Say how a process ended, and whether it was killed from outside.
-
-    >>> _ending(3), _ending(-15)
-    (('exit code 3', False), ('killed by SIGTERM', True))
-    """
-    if code >= 0:
-        return f"exit code {code}", False
-    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-    advice = ", probably because memory ran out; try fewer --workers" if name == "SIGKILL" else ""
-    return f"killed by {name}{advice}", name in _OUTSIDE
-
-
-def _say_again(outcome: Outcome, workers: int) -> None:
-    """Say that a cell is tried again, and with how many workers the others go on."""
-    left = f"{workers} worker{'s go' if workers > 1 else ' goes'} on"
-    sentence = f"{outcome.cell.label()}: {outcome.error}: {left}, and the cell is tried again alone at the end"
-    warnings.warn(sentence, stacklevel=3)
-
-
-def _stop(workers: Iterable[_Worker]) -> None:
-    """End processes at once: their current work is lost, and their cells become free again."""
-    stopped = list(workers)
-    for worker in stopped:
-        worker.pipe.close()
-        worker.process.kill()
-    for worker in stopped:
-        worker.process.join()
-        worker.process.close()
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        """Let processes start with variables that libraries read on import, and out of reach of Ctrl-C."""
+        variables = {**dict.fromkeys(_THREADS, str(self.threads)), **search_path()}
+        before = {name: os.environ[name] for name in variables if name in os.environ}
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
+        os.environ.update(variables)
+        try:
+            yield
+        finally:
+            for name in variables.keys() - before.keys():
                 del os.environ[name]
-            else:
-                os.environ[name] = value
+            os.environ.update(before)
+            if mask is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-@contextmanager
-def _ctrl_c_held() -> Iterator[None]:
-    """Block Ctrl-C for a moment: a process started meanwhile never receives it, not even while it imports."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _submit(pool: ProcessPoolExecutor, cell: Cell) -> Future[Outcome]:
     try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return pool.submit(_run, cell)
+    except BrokenProcessPool as error:  # since we last looked
+        future = Future[Outcome]()
+        future.set_exception(error)
+        return future
+
+
+def _begin(task: bytes, threads: int, gpus: Sequence[str], begun: Any) -> None:
+    """Prepare a worker process: its threads, its work and its GPU."""
+    global _work
+    threading.Thread(target=_die_with_parent, name="sohot-parent", daemon=True).start()
+    prepare_process()
+    if hasattr(os, "setsid"):
+        os.setsid()  # signals to the driver's group reach only the driver, which ends its workers itself
+    import torch
+
+    torch.set_num_threads(threads)
+    _work = pickle.loads(task)
+    with begun.get_lock():
+        if gpus:
+            os.environ["CUDA_VISIBLE_DEVICES"] = gpus[begun.value % len(gpus)]
+        begun.value += 1
+
+
+def _run(cell: Cell) -> Outcome:
+    """Compute a cell in a worker process."""
+    from torch import OutOfMemoryError
+
+    began = time.perf_counter()
+    try:
+        return Outcome(cell, _work(cell), None, time.perf_counter() - began)
+    except Exception as error:
+        if os.environ.get("SOHOT_TRACEBACK"):
+            traceback.print_exception(error)
+        full = isinstance(error, OutOfMemoryError)  # of a GPU that it shares
+        return Outcome(cell, None, describe_error(error), time.perf_counter() - began, killed=full)
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)  # even during a computation
 
 
 def _gpus() -> list[str]:

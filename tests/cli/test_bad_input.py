@@ -69,6 +69,15 @@ def test_images_that_train_do_not_test(sohot, domains, tmp_path):
     assert "15 images byte-identical to training images; none are left to test on" in sohot(*options).err
 
 
+def test_one_folder_is_not_both_domains(sohot, domains, tmp_path):
+    (tmp_path / "link").symlink_to(domains.source)
+    for target in (domains.source, tmp_path / "link", domains.source / ".." / "source"):
+        ended = sohot("fit", "--source", domains.source, "--target", target, "--out", tmp_path / "run", "--shots", 2)
+        assert ended.code == 2
+        assert f"--source and --target are both {domains.source}: the source has other images" in ended.last
+    assert not (tmp_path / "run").exists()
+
+
 def test_copies_of_training_images_do_not_test(sohot, domains, tmp_path):
     for kind in domains.target.iterdir():
         for file in sorted(kind.iterdir()):
@@ -133,7 +142,6 @@ def test_a_loop_of_links_ends(sohot, domains, tmp_path):
         (("--lr", "-1"), "lr must be"),
         (("--steps", "0"), "steps must be an integer of at least 1"),
         (("--epochs", "2"), "--steps and --epochs exclude each other"),
-        (("--target-test", "x"), "--shots and --target-test exclude each other"),
         (("--cache", "tape"), "--cache must be one of"),
         (("--augment", "--cache", "disk"), "--augment"),
         (("--orders", "2,x"), "--orders must be comma-separated integers"),

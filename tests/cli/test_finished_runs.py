@@ -37,6 +37,32 @@ def test_evaluate_knows_the_classes_of_the_run_by_name(sohot, trained, tmp_path)
     assert sohot("evaluate", run, tmp_path / "images", "--leave-out", "--json").json["accuracy"]["rows"] == 4
 
 
+def test_evaluate_leaves_out_what_the_run_trained_on(sohot, trained, tmp_path):
+    run, domains = trained
+    result = sohot("evaluate", run, domains.target, "--json").json  # 5 images of a class, of which 3 trained
+    note = "left out of the test: 9 images byte-identical to training images"
+    assert (result["accuracy"]["rows"], result["notes"]) == (6, [note])
+    assert note in sohot("evaluate", run, domains.target).err
+    copies = shutil.copytree(domains.source, tmp_path / "copies")
+    for images in (domains.source, copies):
+        ended = sohot("evaluate", run, images)
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.last.endswith(
+            f"all 18 images in {images} are byte-identical to training images of the run, so they cannot test it: "
+            "give others"
+        )
+
+
+def test_evaluate_says_which_training_images_are_gone(sohot, trained, tmp_path):
+    root = shutil.copytree(trained[0].parent, tmp_path / "moved")
+    listed = json.loads((root / "run" / "split.json").read_text())
+    listed["folders"] = {side: str(root / "nowhere") for side in listed["folders"]}
+    (root / "run" / "split.json").write_text(json.dumps(listed))
+    ended = sohot("evaluate", root / "run", root / "target", "--json")
+    gone = "training images of the run can no longer be found: test images might be among them"
+    assert (ended.json["accuracy"]["rows"], ended.json["notes"]) == (15, [f"27 {gone}"])
+
+
 def test_predict_writes_labels_with_their_probabilities(sohot, trained, tmp_path):
     run, domains = trained
     out = tmp_path / "labels.csv"

@@ -8,6 +8,7 @@ from dataclasses import fields
 import pytest
 import torch
 from command_line import QUICK, count_trunk_images, newest, weights, write_images
+from pretrained import write_weights
 
 from sohot.experiments.cell import relevant_settings
 from sohot.methods.registry import method, method_that_looks_at
@@ -120,6 +121,46 @@ def test_a_folder_to_test_on(sohot, domains, tmp_path):
         "fit", *domains.options(), "--steps", 2, "--target-test", domains.test, "--out", tmp_path / "r", "--json"
     )
     assert [ended.json["data"][part]["images"] for part in ("target", "test")] == [15, 12]
+
+
+def test_shots_of_a_target_with_a_test_of_its_own(sohot, domains, tmp_path):
+    (domains.target / "red" / "0.png").unlink()
+    options = ("fit", *domains.options(), "--steps", 2, "--target-test", domains.test, "--json", "--shots")
+    for shots, rows, note in (
+        (5, 14, "1 target classes have fewer than 5 images, all of which are used: red (4)"),
+        (3, 9, "5 target images beyond --shots 3 are not used"),
+    ):
+        data = sohot(*options, shots, "--out", tmp_path / str(shots)).json["data"]
+        assert ([data[part]["images"] for part in ("target", "test")], data["notes"]) == ([rows, 12], [note])
+    pool = ("--unlabelled", "rest", "--protocol", "inductive", "--out", tmp_path / "pool")
+    data = sohot(*options, 3, *pool).json["data"]
+    assert ([data[part]["images"] for part in ("target", "pool", "test")], data["notes"]) == ([9, 5, 12], [])
+    ended = sohot(*options[:-4], "--shots", 5, "--out", tmp_path / "short")
+    assert (ended.code, "these classes have fewer images: 'red' (4)" in ended.last) == (2, True)
+
+
+def test_a_class_that_the_target_lacks_is_learned_from_the_source(sohot, domains, tmp_path):
+    shutil.rmtree(domains.target / "red")
+    note = "the target has no labelled image of 1 classes, which are learned from the source alone: red"
+    for name in ("means", "so", "m", "s"):
+        ended = fit(sohot, domains, tmp_path / name, "--method", name, "--json")
+        assert (ended.code, ended.json["data"]["classes"]) == (0, ["blue", "green", "red"])
+        assert note in ended.err
+    assert sohot("evaluate", tmp_path / "means", domains.test, "--json").json["accuracy"]["rows"] == 12
+    ended = fit(sohot, domains, tmp_path / "t", "--method", "t")  # has nothing to learn it from
+    assert (ended.code, "in the source 'red'" in ended.last) == (2, True)
+    assert fit(sohot, domains, tmp_path / "two", "--leave-out", "--json").json["data"]["classes"] == ["blue", "green"]
+
+
+def test_one_image_of_each_class_cannot_be_held_out(sohot, domains, tmp_path):
+    options = ("--weights", write_weights(tmp_path), "--trains", "head", "--shots", 1)
+    for number, test in enumerate(((), ("--target-test", domains.test))):
+        for kind in domains.target.iterdir():
+            for file in sorted(kind.iterdir())[1:]:
+                file.unlink()
+        ended = sohot("fit", *domains.options(), *options, *test, "--out", tmp_path / f"run{number}")
+        assert "no class has two labelled target images, so none can be held out" in ended.out
+        assert "nothing" not in ended.out
 
 
 @pytest.mark.parametrize(("method", "rows"), [("s", (18, None)), ("t", (None, 6)), ("so+to+zeta", (18, 6))])

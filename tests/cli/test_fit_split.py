@@ -86,12 +86,17 @@ def _number_no_class(content):
     content["sides"]["target_test"]["labels"][0] = 7
 
 
+def test_a_class_without_labelled_target_images_is_learned_from_the_source(sohot, run_copy, tmp_path):
+    change(run_copy / "split.json", _lose_a_class)
+    ended = sohot("fit", "--split", run_copy / "split.json", *QUICK, *STEPS, "--out", tmp_path / "new", "--json")
+    assert [ended.json["data"][part]["per_class"] for part in ("source", "target")] == [[6, 6, 6], [0, 3, 3]]
+
+
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
         (_move_shot_to_test, "has 1 images both in target_train and in target_test"),
         (_forget("target_train"), "lists no target_train images, which --method means trains on"),
-        (_lose_a_class, "classes in one domain only: in the source 'blue'"),
         (_leave_the_folder, "it names files outside its folder: ../../secret.png"),
         (_number_no_class, "labels must lie in 0 … 2, got 7"),
         (lambda content: content.update(format=2), "a split of format 2 cannot be read"),

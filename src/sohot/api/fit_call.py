@@ -51,9 +51,9 @@ def fit(
     Args:
         source: Images of the domain with many labels; a list of folders, lists, tables or data sets is pooled.
         target: Images of the domain with few labels.
-        shots: Train on this many random target images per class; test on the rest.
+        shots: Train on this many random target images per class; test on the rest, or on `target_test`.
         unlabelled: Target images without labels, or "rest": those that `shots` leaves over.
-        target_test: Target images to test on; all of `target` then trains.
+        target_test: Target images to test on; all of `target` then trains, or as many as `shots` says.
         method: What trains and what is aligned: a name of docs/methods.md.
         out: Folder for the run; None for a new one, the first of runs/run-1, runs/run-2, … that is not there yet.
         resume: Continue the run in `out`, after Ctrl-C or a power cut; source and target may be left out.

@@ -10,7 +10,7 @@ from ..data.labelled import Progress
 from ..runs.description import accuracy_name
 from ..runs.loaded_run import LoadedModel, images_for
 from ..runs.run_outputs import logits_of
-from ..runs.run_pool import protocol_on
+from ..runs.run_pool import fit_to_test
 from ..selection.calibration import Effect
 from ..selection.held_out import HeldOut
 from ..training.evaluation import Evaluation, evaluate
@@ -56,7 +56,7 @@ def tested_on(run: LoadedModel, folder: Path, images: Path, leave_out: bool, pro
         progress: Receives the number of images checked and tested.
     """
     tested, left_out, notes = images_for(run, images, leave_out=leave_out, progress=progress)
-    protocol = protocol_on(folder, tested, notes)
+    tested, protocol = fit_to_test(folder, tested, notes)
     logits = logits_of(run, tested, progress=progress)
     found = evaluate(logits, torch.tensor(tested.labels), tested.classes)
     rows = HeldOut(logits.numpy(), np.array(tested.labels))

@@ -26,7 +26,7 @@ from ..runs.predictions import (
 )
 from ..runs.ray_data import Cluster, parts_of
 from ..runs.run_outputs import logits_of
-from ..runs.run_pool import protocol_on
+from ..runs.run_pool import fit_to_test
 from ..selection.answers import Answers
 from ..selection.calibration import Effect
 from ..selection.held_out import HeldOut
@@ -77,7 +77,7 @@ def evaluate_run(
     limit = limit_of(folder, run.calibration, unknown_below, refuse_wrong, run.folded_temperature)
     with bar(quiet) as progress:
         tested, left_out, notes = images_for(run, images, leave_out=leave_out, workers=workers, progress=progress)
-        protocol = protocol_on(folder, tested, notes)
+        tested, protocol = fit_to_test(folder, tested, notes)
         if not quiet:
             say(f"{len(tested)} images from {tested.origin}")
         for note in notes:

@@ -66,6 +66,9 @@ def fit_command(config: Path | None, given: dict[str, Any], trust: bool = False)
     if report["head"] is not None:
         right = head_in_words(report["head"], report["protocol"])
         print_text(f"the classifier on frozen features gets {right} right")
+    target = report["data"]["target"]
+    if report["selection"] is None and target and max(target["per_class"]) < 2:
+        print_text("no class has two labelled target images, so none can be held out: probabilities are not calibrated")
     if report["pool"] is not None and (report["selection"] is None or report["pool"]["collapse"] is not None):
         print_text(report["pool"]["sentence"])
     if pool := report["data"]["pool"]:

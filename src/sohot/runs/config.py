@@ -44,7 +44,7 @@ WANTED = "give a folder that holds one folder of images per class, or a list of 
 RESOLVED = ("auto", "paper")
 """Names of methods that a run resolves to one of the others."""
 _EXCLUSIVE = (
-    *(("steps", "epochs"), ("weights", "from_scratch"), ("shots", "target_test")),
+    *(("steps", "epochs"), ("weights", "from_scratch")),
     *(("split", other) for other in ("shots", "source_shots", "target_test")),
 )
 
@@ -63,7 +63,9 @@ class RunConfig(ImageOptions, HeadOptions):
         None, DATA, f"Target images: a folder with one folder per class, or a {LIST}, as for --source."
     )
     target_test: Path | None = option(
-        None, DATA, f"Target images to test on, a folder or {LIST}; all of --target then trains."
+        None,
+        DATA,
+        f"Target images to test on, a folder or {LIST}; all of --target then trains, or as many as --shots says.",
     )
     split: Path | None = option(
         None,
@@ -72,7 +74,11 @@ class RunConfig(ImageOptions, HeadOptions):
         "data set's folder as --source and --target.",
     )
     shots: int | None = option(
-        None, DATA, "Train on this many random target images per class; test on the rest.", at_least(1)
+        None,
+        DATA,
+        "Train on this many random target images per class; test on the rest, or on --target-test, which lets a class "
+        "have fewer.",
+        at_least(1),
     )
     source_shots: int | None = option(
         None, DATA, "Train on at most this many random source images per class.", at_least(1)
@@ -252,6 +258,11 @@ class RunConfig(ImageOptions, HeadOptions):
         for name in _NETWORKS:
             for file in files_of(getattr(self, name) or ""):
                 _require(file, flag(name), file.is_file(), "file")
+        for folder in self.sources() if self.split is None else ():
+            if self.target is not None and folder.samefile(self.target):
+                raise ValueError(
+                    f"--source and --target are both {printable(folder)}: the source has other images than the target"
+                )
 
     def settings(self, steps: int | None = None, from_trunk: bool = False) -> FitSettings:
         """Return the training settings; `steps` overrides the number of steps, for runs counted in epochs."""

@@ -247,10 +247,12 @@ def _pool(data: "RunData", trained: "TrainedModel", selection: Mapping[str, Any]
 
 
 def _head(trained: "TrainedModel") -> dict[str, Any] | None:
-    """Describe how good the classifier on frozen features is, from which training started; None without one."""
+    """Describe how good the classifier on frozen features is, from which training started; None if nobody knows."""
     if trained.start is None:
         return None
     held, tested = trained.start.held_out, trained.evaluation if trained.solved else trained.start_evaluation
+    if held is None and tested is None:
+        return None
     return {
         "held_out": None if held is None else _share(held.right, len(held)),
         "test": None if tested is None else _share(tested.correct, tested.rows),
@@ -290,7 +292,7 @@ def head_in_words(head: Mapping[str, Any], protocol: str | None = None) -> str:
         for part, name in parts.items()
         if head[part]
     ]
-    return " and ".join(found) or "nothing that was tested"
+    return " and ".join(found)
 
 
 def _finite(record: dict[str, float]) -> dict[str, float | None]:

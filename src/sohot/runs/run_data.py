@@ -2,22 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..data.contents import new_rows
 from ..data.folders import ClassMismatchError, LeftOut, common_classes
 from ..data.image_places import folder_of
 from ..data.labelled import LabelledImages, Progress
 from ..data.names import enumerate_words
 from ..data.pools import SUPERVISED
 from ..data.shots import short_classes, take_shots
+from ..methods.options import REST
 from ..methods.records import Method
 from .config import ANY_PROTOCOL, RunConfig
 from .image_search import ImageSearch
-from .run_pool import find_pool, protocol_of, unlike_known
+from .run_pool import find_pool, protocol_of, unlike_known, unseen
 from .split_file import POOL, SOURCE, TARGET, TEST, read_sides
 
 
@@ -126,7 +125,7 @@ def add_test(data: RunData, config: RunConfig, progress: Progress | None = None)
     if config.target_test is not None:
         data = _find_test(ImageSearch(config, progress), data)
     notes = [*data.notes]
-    test = _unseen(data.test, data.trained(), notes)
+    test = unseen(data.test, data.trained(), notes)
     return replace(data, test=test, protocol=protocol_of(config, data.pool, test, notes), notes=notes)
 
 
@@ -139,12 +138,16 @@ def _find(search: ImageSearch) -> RunData:
     source = search.sources() if method.uses_source or config.sources() else None
     target = search.folder(config.target, "--target")
     if source is not None:
-        source, target = _match(source, target, config.leave_out, notes)
+        source, target = _match(source, target, config.leave_out, notes, learns=method.uses_source)
     _require_two_classes(target)
     train, rest = _divide(target, config, method.uses_target, notes)
     if source is not None and config.source_shots is not None:
-        source = _limit(source, config.source_shots, config.seed, notes)
+        source, _ = _at_most(source, config.source_shots, config.seed, "source", notes)
     pool, rest = find_pool(search, rest)
+    if rest is not None and config.target_test is not None:
+        if config.unlabelled != REST:
+            notes.append(f"{len(rest)} target images beyond --shots {config.shots} are not used")
+        rest = None
     return RunData(
         classes=target.classes,
         source=source if method.uses_source else None,
@@ -169,7 +172,7 @@ def _find_listed(search: ImageSearch, file: Path, method: Method, notes: list[st
         raise ValueError(f"--split {file} lists no {missing[0]} images, which --method {config.method} trains on")
     source, target, test, pool = (found.get(side) for side in wanted)
     if source is not None and target is not None:
-        source, target = _match(source, target, config.leave_out, notes)
+        source, target = _match(source, target, config.leave_out, notes, learns=method.uses_source)
     trained = source if target is None else target
     assert trained is not None  # every method uses one of the domains
     _require_two_classes(trained)
@@ -194,8 +197,16 @@ def _require_two_classes(images: LabelledImages) -> None:
 
 
 def _match(
-    source: LabelledImages, target: LabelledImages, leave_out: bool, notes: list[str]
+    source: LabelledImages, target: LabelledImages, leave_out: bool, notes: list[str], *, learns: bool
 ) -> tuple[LabelledImages, LabelledImages]:
+    """Give both domains the same classes; one that learns from the source knows classes that only the source has."""
+    missing = [name for name in source.classes if name not in target.classes]
+    if learns and missing and not leave_out and set(target.classes) < set(source.classes):
+        notes.append(
+            f"the target has no labelled image of {len(missing)} classes, which are learned from the source alone: "
+            f"{enumerate_words(missing)} (--leave-out leaves them out)"
+        )
+        return source, target.with_classes(source.classes)
     try:
         matched = common_classes(source, target, leave_out)
     except ClassMismatchError as error:
@@ -223,8 +234,14 @@ def _divide(
 ) -> tuple[LabelledImages, LabelledImages | None]:
     """Choose which target images train and which are left for the test."""
     if config.shots is not None:
-        train, rest = take_shots(target, config.shots, config.seed)
-        if not len(rest):
+        present = [name for name, count in zip(target.classes, target.counts(), strict=True) if count]
+        known = target.with_classes(present)
+        if config.target_test is None:
+            parts = take_shots(known, config.shots, config.seed)
+        else:
+            parts = _at_most(known, config.shots, config.seed, "target", notes)
+        train, rest = (part.with_classes(target.classes) for part in parts)
+        if not len(rest) and config.target_test is None:
             notes.append("all target images are used for training; none are left to test on")
         return train, rest if len(rest) else None
     if config.target_test is not None:
@@ -236,22 +253,14 @@ def _divide(
     return target, None
 
 
-def _unseen(test: LabelledImages | None, trained: Sequence[LabelledImages], notes: list[str]) -> LabelledImages | None:
-    """Leave out test images that are byte-identical to a training image: recognizing them proves nothing."""
-    if test is None:
-        return None
-    rows = new_rows(test, trained)
-    if copies := len(test) - len(rows):
-        rest = "" if rows else "; none are left to test on"
-        notes.append(f"left out of the test: {copies} images byte-identical to training images{rest}")
-    return test.subset(rows) if rows else None
-
-
-def _limit(source: LabelledImages, shots: int, seed: int, notes: list[str]) -> LabelledImages:
-    if lacking := short_classes(source, shots):
+def _at_most(
+    images: LabelledImages, shots: int, seed: int, domain: str, notes: list[str]
+) -> tuple[LabelledImages, LabelledImages]:
+    """Divide images into `shots` of each class, or all of a class that has fewer, and the rest."""
+    if lacking := short_classes(images, shots):
         named = enumerate_words(f"{name} ({count})" for name, count in lacking.items())
-        notes.append(f"{len(lacking)} source classes have fewer than {shots} images, all of which are used: {named}")
-    return take_shots(source, shots, seed, short="take")[0]
+        notes.append(f"{len(lacking)} {domain} classes have fewer than {shots} images, all of which are used: {named}")
+    return take_shots(images, shots, seed, short="take")
 
 
 def digest_names(images: LabelledImages) -> str:

@@ -8,11 +8,11 @@ from ..data.labelled import LabelledImages
 from ..data.pools import INDUCTIVE, SUPERVISED, TRANSDUCTIVE
 from ..data.unlabelled import halve
 from ..methods.options import REST
-from ..training.run_files import read_description
 from .config import ANY_PROTOCOL, RunConfig
-from .description import DESCRIPTION
+from .description import is_head
+from .feature_extraction import digests
 from .image_search import ImageSearch
-from .split_file import read_pool
+from .split_file import SOURCE, TARGET, read_listed, read_pool
 
 
 def find_pool(search: ImageSearch, rest: LabelledImages | None) -> tuple[LabelledImages | None, LabelledImages | None]:
@@ -35,7 +35,7 @@ def find_pool(search: ImageSearch, rest: LabelledImages | None) -> tuple[Labelle
         return search.unlabelled(), rest
     if rest is None:
         raise ValueError(f"--unlabelled {REST}: --shots {config.shots} leaves no target image over; take fewer shots")
-    if config.protocol != INDUCTIVE:
+    if config.protocol != INDUCTIVE or config.target_test is not None:
         return rest.without_labels(), rest
     pool, test = halve(rest, config.seed)
     if not len(test):
@@ -46,29 +46,71 @@ def find_pool(search: ImageSearch, rest: LabelledImages | None) -> tuple[Labelle
     return pool.without_labels(), test
 
 
-def protocol_on(run: Path, tested: LabelledImages, notes: list[str]) -> str:
-    """Tell what the unlabelled images of a finished run are to images that it is tested on.
+def fit_to_test(run: Path, images: LabelledImages, notes: list[str]) -> tuple[LabelledImages, str]:
+    """Leave out of a test what a finished run trained on, and tell what its unlabelled images are to the rest.
 
     Args:
-        run: The run's folder, or a head, which has no such images.
-        tested: The images.
+        run: The run's folder, or a head.
+        images: The images to test on.
         notes: Receives how many of them the run has seen.
+
+    Raises:
+        ValueError: The run trained on all of them.
     """
-    pool = read_pool(run) if _had_pool(run) else None
-    if pool is None:
-        return SUPERVISED
-    there = pool.subset([row for row, file in enumerate(pool.files) if file.is_file()])
+    rows, gone = untrained_rows(run, images)
+    if not rows:
+        raise ValueError(
+            f"all {len(images)} images in {images.origin} are byte-identical to training images of the run, so they "
+            "cannot test it: give others"
+        )
+    among = "images of the run can no longer be found: test images might be among them"
+    if gone:
+        notes.append(f"{gone} training {among}")
+    _tell_copies(len(images) - len(rows), "", notes)
+    tested = images.subset(rows)
+    if (pool := read_pool(run)) is None:
+        return tested, SUPERVISED
+    there = still_there(pool)
     if gone := len(pool) - len(there):
-        notes.append(f"{gone} unlabelled images of the run can no longer be found: test images might be among them")
-    return _judge(there, tested, notes)
+        notes.append(f"{gone} unlabelled {among}")
+    return tested, _judge(there, tested, notes)
 
 
-def _had_pool(run: Path) -> bool:
-    """Tell by its description whether a run had unlabelled images; a run that had none needs no list of its images."""
-    if not (run / DESCRIPTION).is_file():
-        return False
-    files = read_description(run / DESCRIPTION)["config"]["data"].get("files", {})
-    return files.get("pool") is not None
+def untrained_rows(run: Path, images: LabelledImages) -> tuple[list[int], int | None]:
+    """Return the rows whose images are byte-identical to none with a label that a run or a head trained on.
+
+    Returns:
+        The rows, and how many training images can no longer be found; None for a head that does not list its images.
+    """
+    if is_head(run):
+        from .stored_head import labelled_contents  # what only a head needs takes a moment to import
+
+        known = labelled_contents(run)
+        rows = [row for row, digest in enumerate(digests(images)) if digest not in (known or ())]
+        return rows, None if known is None else 0
+    listed = read_listed(run)
+    trained = [listed[side] for side in (SOURCE, TARGET) if side in listed]
+    there = [still_there(side) for side in trained]
+    return new_rows(images, there), sum(map(len, trained)) - sum(map(len, there))
+
+
+def still_there(images: LabelledImages) -> LabelledImages:
+    """Keep the images whose files exist."""
+    return images.subset([row for row, file in enumerate(images.files) if file.is_file()])
+
+
+def unseen(test: LabelledImages | None, trained: Sequence[LabelledImages], notes: list[str]) -> LabelledImages | None:
+    """Leave out test images that are byte-identical to a training image: recognizing them proves nothing."""
+    if test is None:
+        return None
+    rows = new_rows(test, trained)
+    _tell_copies(len(test) - len(rows), "" if rows else "; none are left to test on", notes)
+    return test.subset(rows) if rows else None
+
+
+def _tell_copies(number: int, rest: str, notes: list[str]) -> None:
+    if number:
+        notes.append(f"left out of the test: {number} images byte-identical to training images{rest}")
 
 
 def _judge(pool: LabelledImages, test: LabelledImages | None, notes: list[str]) -> str:

@@ -98,14 +98,29 @@ def read_pool(folder: Path) -> LabelledImages | None:
     Raises:
         ValueError: The file is damaged.
     """
+    return read_listed(folder).get(POOL)
+
+
+def read_listed(folder: Path) -> dict[str, LabelledImages]:
+    """Read the lists of a run's images from its folder, by side, those that name any; the files need not be there.
+
+    Raises:
+        ValueError: The file is damaged.
+    """
     file = folder / SPLIT
     if not file.is_file():
-        return None
+        return {}
     content = read_content(file)
     try:
         check_seal(content)
-        side = content["sides"][POOL]
-        return pool_from_dict(side, Path(content["folders"][POOL])) if side["files"] else None
+        classes, folders = tuple(content["classes"]), content["folders"]
+        listed = {side: images for side, images in content["sides"].items() if images["files"]}
+        return {
+            side: pool_from_dict(images, Path(folders[side]))
+            if side == POOL
+            else side_from_dict(images, classes, Path(folders[side]))
+            for side, images in listed.items()
+        }
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{file} is damaged: {error}") from None
 

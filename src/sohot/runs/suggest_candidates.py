@@ -7,11 +7,9 @@ from pathlib import Path
 from ..data.contents import content_keys
 from ..data.folders import LeftOut, unreadable
 from ..data.labelled import LabelledImages, Progress
-from ..data.protocols.split import check_seal, pool_from_dict, read_content
-from .description import is_head
-from .feature_extraction import digests, find_unlabelled
-from .split_file import SOURCE, SPLIT, TARGET, read_pool
-from .stored_head import labelled_contents
+from .feature_extraction import find_unlabelled
+from .run_pool import untrained_rows
+from .split_file import read_pool
 
 
 @dataclass(frozen=True)
@@ -52,20 +50,6 @@ def find_candidates(
     return _without_copies(_without_labelled(found, run))
 
 
-def _sides(run: Path) -> dict[str, LabelledImages]:
-    """Read the labelled sides of a run's split that hold images; none for a head or an early run."""
-    file = run / SPLIT
-    if not file.is_file():
-        return {}
-    content = read_content(file)
-    try:
-        check_seal(content)
-        named = {name: side for name, side in content["sides"].items() if name in (SOURCE, TARGET) and side["files"]}
-        return {name: pool_from_dict(side, Path(content["folders"][name])) for name, side in named.items()}
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{file} is damaged: {error}") from None
-
-
 def _pool_of(run: Path, workers: int | None, progress: Progress | None) -> Found:
     if (pool := read_pool(run)) is None:
         raise ValueError(
@@ -83,20 +67,11 @@ def _pool_of(run: Path, workers: int | None, progress: Progress | None) -> Found
 
 def _without_labelled(found: Found, run: Path) -> Found:
     """Leave out images that are byte-identical to one that the run trained on with its label."""
-    if is_head(run):
-        known = labelled_contents(run)
-        if known is None:
-            return replace(found, notes=[*found.notes, f"{run} does not say which images trained it"])
-        new = [row for row, digest in enumerate(digests(found.images)) if digest not in known]
-    else:
-        sides = list(_sides(run).values())
-        there = [side.subset([row for row, file in enumerate(side.files) if file.is_file()]) for side in sides]
-        if gone := sum(map(len, sides)) - sum(map(len, there)):
-            told = f"{gone} images that trained can no longer be found: copies of them may be suggested"
-            found.notes.append(told)
-        own, *trained = content_keys([found.images, *there])
-        seen = {key for keys in trained for key in keys}
-        new = [row for row, key in enumerate(own) if key not in seen]
+    new, gone = untrained_rows(run, found.images)
+    if gone is None:
+        return replace(found, notes=[*found.notes, f"{run} does not say which images trained it"])
+    if gone:
+        found.notes.append(f"{gone} images that trained can no longer be found: copies of them may be suggested")
     if not new:
         raise ValueError(f"all {len(found.images)} images in {found.images.origin} trained with a label already")
     if same := len(found.images) - len(new):

@@ -134,6 +134,17 @@ def test_a_step_far_ahead_costs_no_more() -> None:
     assert (len(source), len(target)) == (80, 16)
 
 
+@pytest.mark.parametrize("per_class", [(None, None), (2, 1), (3, None)])
+def test_the_largest_class_of_any_batch_is_known(per_class: tuple[int | None, int | None]) -> None:
+    source, target = torch.tensor([0] * 5 + [1] * 2 + [2] * 4), torch.tensor([0] * 1 + [1] * 3)
+    batches = BalancedBatches(source, target, 3, 2, *per_class)
+    largest = 0
+    for step in range(batches.steps_per_epoch):
+        rows, target_rows = batches.batch(step)
+        largest = max(largest, int(torch.cat([source[rows], target[target_rows]]).bincount().max()))
+    assert batches.most_rows == largest
+
+
 def test_both_domains_show_the_same_classes() -> None:
     batches = office_like()
     for step in range(20):

@@ -1,12 +1,15 @@
 import pytest
 import torch
 
+from sohot.data.batches import BalancedBatches
 from sohot.methods import FitSettings
 from sohot.training import TensorInputs, predict_logits
 from sohot.training.fabric import make_fabric
 from sohot.training.inputs import Domain, Inputs, Rows, WholeSet, fingerprint_batches
 from sohot.training.ranks import Ranks
 from sohot.training.trainer import Trainer
+
+LABELS = torch.tensor([0, 0, 0, 1, 2])
 
 
 def show(domain, rows, ranks=None):
@@ -123,6 +126,17 @@ def read_step(standin):
         return [shown.inputs for _, shown in found if shown is not None], torch.rand(1)
 
     return read
+
+
+@pytest.mark.parametrize(
+    ("batches", "expected"), [(WholeSet(5, 5), 6), (BalancedBatches(LABELS, LABELS, 3, None, 2, 1), 3)]
+)
+def test_the_alignment_learns_how_many_rows_a_class_has_at_most(standin, batches, expected):
+    domains = (Domain(name, TensorInputs(torch.zeros(5, 2)), LABELS, 3) for name in ("source", "target"))
+    settings = FitSettings(method="so", steps=1, device="cpu", loggers="none")
+    trainer = Trainer(make_fabric(settings), standin.SmallStreams(), *domains, batches, settings)
+    assert trainer.objective.alignment.most_rows == expected
+    trainer.close()
 
 
 def test_ranks_share_what_is_drawn_for_a_batch(read_step):

@@ -45,15 +45,6 @@ def check_positive(value: float, name: str) -> float:
     return value
 
 
-def check_at_least_one(value: float, name: str) -> float:
-    """Require a finite number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if not 1 <= value < float("inf"):
-        raise ValueError(f"{name} must be a finite number of at least 1, got {value}")
-    return float(value)
-
-
 def check_count(value: int, name: str, lowest: int = 1) -> int:
     """Require an integer of at least `lowest`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < lowest:

@@ -49,6 +49,7 @@ def scatter_alignment(
         The loss with its parts. If no class is present in both domains the loss is 0, with a zero gradient.
 
     Example:
+        >>> import torch
         >>> source, target = torch.tensor([[0.0], [2.0]]), torch.tensor([[5.0], [9.0]])
         >>> labels = torch.tensor([0, 0])
         >>> scatter_alignment(source, labels, target, labels, num_classes=1).terms  # (1 − 7)², (1 − 4)²
@@ -98,6 +99,7 @@ def class_distances(
         Shape (1 + orders, C), the means first; 0 for classes missing from a domain.
 
     Example:
+        >>> import torch
         >>> source, target = torch.tensor([[0.0], [2.0]]), torch.tensor([[5.0], [9.0]])
         >>> labels = torch.tensor([1, 1])
         >>> class_distances(source, labels, target, labels, num_classes=2)

@@ -110,10 +110,10 @@ def draw(name: str, sketch: bool, random: np.random.Generator, side: int = 40) -
     return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
 
 
-def draw_domains(root: Path, photos: int = 7, sketches: int = 8) -> None:
+def draw_domains(root: Path, photos: int = 7, sketches: int = 8, seed: int = 0) -> None:
     """Draw two folders of images with five classes each, `photo` and `sketch`."""
-    for seed, (domain, count) in enumerate({"photo": photos, "sketch": sketches}.items()):
-        random = np.random.default_rng(seed)
+    for number, (domain, count) in enumerate({"photo": photos, "sketch": sketches}.items(), start=seed):
+        random = np.random.default_rng(number)
         for name in CLASSES:
             (root / domain / name).mkdir(parents=True)
             for number in range(count):
@@ -180,7 +180,7 @@ def read_table(file: Path) -> Values:
     """Read the columns of a CSV file, those of numbers as numbers."""
     with file.open() as opened:
         rows = list(csv.DictReader(opened))
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    columns = {"path" if name == "file" else name: [row[name] for row in rows] for name in rows[0]}
     return {name: [as_number(cell) for cell in cells] for name, cells in columns.items()}
 
 
@@ -254,8 +254,9 @@ def fit_labels() -> Values:
     draw_domains(Path())
     found = fit("run", "--trains head")
     sohot(f"suggest run sketch --count 6 --out suggested.csv {MACHINE}")
-    found["suggested"] = numbers_of(read_table(Path("suggested.csv")), "file", "label", "probability")
-    tested = json.loads(sohot(f"evaluate run photo {MACHINE} --json"))
+    found["suggested"] = numbers_of(read_table(Path("suggested.csv")), "path", "label", "probability")
+    draw_domains(Path("new"), seed=9)
+    tested = json.loads(sohot(f"evaluate run new/photo {MACHINE} --json"))
     found["evaluated"] = numbers_of(tested["accuracy"], "micro", "macro", "confusion")
     return found
 

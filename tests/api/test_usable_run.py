@@ -37,7 +37,7 @@ def test_labels_are_those_of_the_command_line(
     found = run.predict(domains.test, top=2)
     expected = command("predict", run.path, domains.test, "--top", 2)["predictions"]
     assert [(str(row.image), row.label, row.probability) for row in found] == [
-        (row["file"], row["label"], row["probability"]) for row in expected
+        (row["path"], row["label"], row["probability"]) for row in expected
     ]
     assert [[label for label, _ in row.top] for row in found] == [
         [one["label"] for one in row["top"]] for row in expected

@@ -70,7 +70,7 @@ def test_predict_writes_labels_with_their_probabilities(sohot, trained, tmp_path
     assert ended.code == 0
     rows = list(csv.DictReader(io.StringIO(out.read_text())))
     assert len(rows) == 12
-    assert all(row["label"] == row["file"].split("/")[-2] for row in rows)
+    assert all(row["label"] == row["path"].split("/")[-2] for row in rows)
     for row in rows:
         shares = [float(row[name]) for name in ("probability", "probability_2", "probability_3")]
         assert shares == sorted(shares, reverse=True)

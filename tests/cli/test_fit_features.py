@@ -51,7 +51,7 @@ def test_shots_train_and_the_rest_tests(sohot: Callable[..., Ended], files: dict
     assert report["data"]["target"] == {"rows": 9}
     lines = (tmp_path / "out" / "predictions.csv").read_text().splitlines()
     assert len(lines) == 16
-    assert lines[0] == "file,label,probability"
+    assert lines[0] == "path,label,probability"
 
 
 def test_the_model_that_is_kept_is_the_one_that_was_tested(
@@ -85,7 +85,7 @@ def test_unlabelled_rows_train_and_get_labels(
     assert report["pool"]["reason"] in ended.err
     assert report["command"].count("--unlabelled") == 2
     lines = (out / "pool.csv").read_text().splitlines()
-    assert lines[0] == "file,label,probability"
+    assert lines[0] == "path,label,probability"
     assert len(lines) == 131
     assert "transductive" not in ended.out + ended.err
     assert sohot(*call(files), "--shots", 3, "--out", out).code == 0  # the same folder again, without a pool

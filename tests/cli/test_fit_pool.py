@@ -35,7 +35,7 @@ def test_every_unlabelled_image_gets_a_label(pooled):
     assert [one.file for one in labels] == [one.file for one in tested]  # the test is the pool
     assert [one.labels for one in labels] == [one.labels for one in tested]
     assert [one.probabilities for one in labels] == [one.probabilities for one in tested]
-    assert (run / "pool.csv").read_text().startswith("file,label,probability,label_2,probability_2\n")  # and no truth
+    assert (run / "pool.csv").read_text().startswith("path,label,probability,label_2,probability_2\n")  # and no truth
 
 
 def test_the_run_stores_what_it_makes_of_the_pool(pooled):
@@ -138,3 +138,13 @@ def test_options_about_unlabelled_images_need_some(sohot, tmp_path):
     domains = make_domains(tmp_path)
     ended = sohot("fit", *domains.options(), "--shots", 2, "--threshold", 0.5, "--out", tmp_path / "run")
     assert "--threshold is about unlabelled images: give --unlabelled, too" in ended.err
+
+
+def test_american_spelling_is_taken(sohot, domains, tmp_path):
+    (tmp_path / "options.toml").write_text(f"unlabeled = ['{domains.test}']\n")
+    given = (("--unlabeled", domains.test), (f"--unlabeled={domains.test}",), ("--config", tmp_path / "options.toml"))
+    for number, words in enumerate(given):
+        run = tmp_path / str(number)
+        ended = sohot("fit", *domains.options(), "--shots", 2, *STEPS, *words, "--out", run, "--json")
+        assert ended.json["data"]["pool"]["images"] == 12
+    assert "unlabeled" not in sohot("fit", "--help").out

@@ -58,7 +58,7 @@ def test_images_and_their_features_get_the_same_labels(sohot: Sohot, made: tuple
     images = rows_of(sohot("predict", root / "head", domains.test, "--top", 3, "--quiet").out)
     table = rows_of(sohot("predict", root / "head", root / "head-test.npz", "--top", 3).out)
     assert len(images) == 12
-    assert [row.pop("file").split("/")[-2:] for row in images] == [row.pop("file").split("/") for row in table]
+    assert [row.pop("path").split("/")[-2:] for row in images] == [row.pop("path").split("/") for row in table]
     truths = [row.pop("truth") for row in table]
     assert images == table  # to the last digit
     assert truths == [row["label"] for row in images]
@@ -107,7 +107,7 @@ def test_unsure_answers_of_a_head_are_refused(sohot: Sohot, made: tuple[Path, Do
     ended = sohot("predict", head, table, "--unknown-below", limit)
     assert "not calibrated" not in ended.err
     found = rows_of(ended.out)
-    assert list(found[0]) == ["file", "truth", "label", "guess", "probability"]
+    assert list(found[0]) == ["path", "truth", "label", "guess", "probability"]
     assert [row["guess"] for row in found] == [row["label"] for row in plain]
     assert [row["truth"] for row in found] == [row["truth"] for row in plain]
     assert [row["label"] for row in found].count("unknown") == 5
@@ -171,7 +171,7 @@ def test_tables_without_labels_and_of_other_programs(sohot: Sohot, made: tuple[P
     assert (ended.code, "128 features, no labels" in ended.out) == (0, True)
     assert "red has no class folders" in ended.err
     rows = rows_of(sohot("predict", root / "head", out).out)
-    assert [(row["file"], row["label"]) for row in rows] == [(f"{number}.png", "red") for number in range(4)]
+    assert [(row["path"], row["label"]) for row in rows] == [(f"{number}.png", "red") for number in range(4)]
     assert "truth" not in rows[0]
     with np.load(out) as arrays:
         np.savez(tmp_path / "other.npz", features=arrays["features"].astype(np.float64))

@@ -59,10 +59,10 @@ def test_finished_runs_take_lists(sohot: Sohot, trained: tuple[Path, Domains], l
     new = tmp_path / "new.jsonl"
     rows = [{"path": str(folders.test / "red" / f"{number}.png")} for number in (3, 1)]
     new.write_text("\n".join(map(json.dumps, rows)))
-    in_order = [row["file"] for row in sohot("predict", run, new, "--json").json["predictions"]]
+    in_order = [row["path"] for row in sohot("predict", run, new, "--json").json["predictions"]]
     assert in_order == [row["path"] for row in rows]
     suggested = sohot("suggest", run, new, "--json").json["suggestions"]
-    assert {row["file"] for row in suggested} == set(in_order)
+    assert {row["path"] for row in suggested} == set(in_order)
     ended = sohot("evaluate", run, new)
     assert (ended.code, "new.jsonl: 2 of 2 rows have no label, the first in line 1" in ended.last) == (2, True)
 

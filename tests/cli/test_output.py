@@ -85,7 +85,7 @@ def test_quiet_commands_print_their_result_alone(sohot, trained, tmp_path, monke
     calls = {
         "80.0 ± 0.0": ("demo", "--out", tmp_path / "demo"),
         "micro": ("evaluate", run, domains.test),
-        "file,label": ("predict", run, domains.test),
+        "path,label": ("predict", run, domains.test),
     }
     for words, call in calls.items():
         loud, quiet = sohot(*call), sohot(*call, "--quiet")

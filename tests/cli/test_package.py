@@ -187,7 +187,7 @@ def test_a_bare_machine_gives_the_labels_of_sohot(
     ended = call(bare, there / "predict.py", "images", "--top", 3, "--threads", 1, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "14 images labelled, 0 could not be read\n")
     found = rows_of(ended.stdout)
-    assert [tmp_path / row["file"] for row in found] == [Path(row["file"]) for row in expected]
+    assert [tmp_path / row["path"] for row in found] == [Path(row["path"]) for row in expected]
     for name in ("label", "label_2", "label_3"):
         assert [row[name] for row in found] == [row[name] for row in expected]
     for name in ("probability", "probability_2", "probability_3"):
@@ -201,7 +201,7 @@ answers = list(Model(threads=1).predict(sys.argv[1:]))
 absent = ["torch", "sohot", "onnx", "scipy", "pip", "safetensors"]
 print(json.dumps([[one.labels[0] for one in answers], [name for name in absent if importlib.util.find_spec(name)]]))
 """
-    images = [tmp_path / row["file"] for row in found[:5]]
+    images = [tmp_path / row["path"] for row in found[:5]]
     labels, present = json.loads(call(bare, "-c", program, *images, cwd=there).stdout)
     assert labels == [row["label"] for row in expected[:5]]
     assert present == []
@@ -304,7 +304,7 @@ def test_no_name_fakes_a_line_or_controls_a_terminal(
     assert predict.main([*names, "--format", "jsonl", "--out", "-"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(line.isascii() and line.isprintable() for line in lines)
-    assert [json.loads(line)["file"] for line in lines] == [*names[:4], "caf\\xe9.png", names[5]]
+    assert [json.loads(line)["path"] for line in lines] == [*names[:4], "caf\\xe9.png", names[5]]
 
 
 def test_batches_change_no_answer_and_labels_are_escaped(

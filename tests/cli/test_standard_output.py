@@ -69,4 +69,4 @@ def test_a_link_to_a_file_is_followed(sohot, trained, tmp_path):
     link.symlink_to(Path("there") / "real.csv")
     assert sohot("predict", run, domains.test, "--out", link, "--quiet").code == 0
     assert link.is_symlink()
-    assert (tmp_path / "there" / "real.csv").read_text().startswith("file,label,probability\n")
+    assert (tmp_path / "there" / "real.csv").read_text().startswith("path,label,probability\n")

@@ -51,9 +51,9 @@ def test_new_images_are_suggested_once_each(
 ) -> None:
     ended = sohot("suggest", trained[0], unlabelled, "--count", 5, "--out", tmp_path / "a.csv", "--quiet")
     found = rows_of((tmp_path / "a.csv").read_text())
-    assert list(found[0]) == ["rank", "file", "label", "probability", "label_2", "probability_2", "why"]
+    assert list(found[0]) == ["rank", "path", "label", "probability", "label_2", "probability_2", "why"]
     assert [row["rank"] for row in found] == ["1", "2", "3", "4", "5"]
-    assert len({row["file"] for row in found}) == 5
+    assert len({row["path"] for row in found}) == 5
     assert "left out 1 images that are byte-identical to labelled training images" in ended.err
     assert "left out 1 images that are byte-identical to another one" in ended.err
     assert "damaged.png: it is not an image" in ended.err
@@ -61,9 +61,9 @@ def test_new_images_are_suggested_once_each(
     sohot("suggest", trained[0], unlabelled, "--count", 5, "--out", tmp_path / "b.csv", "--quiet")
     assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
     labels = rows_of(sohot("predict", trained[0], unlabelled, "--top", 2, "--quiet").out)
-    predicted = {row["file"]: (row["label"], row["label_2"], float(row["probability"])) for row in labels}
+    predicted = {row["path"]: (row["label"], row["label_2"], float(row["probability"])) for row in labels}
     for row in found:  # the labels and calibrated probabilities are those of `sohot predict`
-        label, second, share = predicted[row["file"]]
+        label, second, share = predicted[row["path"]]
         assert (row["label"], row["label_2"]) == (label, second)
         assert float(row["probability"]) == pytest.approx(share, abs=2e-6)
 
@@ -80,7 +80,7 @@ def test_copies_lie_beside_one_folder_per_class(
     assert [one["path"] for one in found["left_out"]] == [str(unlabelled / "damaged.png")]
     assert "there are only 12 images to choose from" in ended.err
     assert {one.name for one in there.iterdir() if one.is_dir()} == {"blue", "green", "red"}
-    first = Path(found["suggestions"][0]["file"])
+    first = Path(found["suggestions"][0]["path"])
     assert (there / f"01-{first.name}").read_bytes() == first.read_bytes()
     assert len([one for one in there.iterdir() if one.is_file()]) == 12
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
@@ -93,7 +93,7 @@ def test_the_list_is_printed_with_reasons(sohot: Sohot, trained: tuple[Path, Dom
     *lines, last = ended.out.splitlines()
     assert last == f"3 of 12 images to label next, in {tmp_path / 'list.csv'}"
     for line, row in zip(lines, rows_of((tmp_path / "list.csv").read_text()), strict=True):
-        assert line.startswith(f"{row['rank']}  {row['file']}  {row['label']} ")
+        assert line.startswith(f"{row['rank']}  {row['path']}  {row['label']} ")
         assert line.endswith(row["why"])
 
 
@@ -103,7 +103,7 @@ def test_without_a_folder_the_pool_of_the_run_is_asked(sohot: Sohot, run_copy: P
     assert "has no unlabelled images of its own: give a folder" in ended.last
     with_pool(run_copy, unlabelled, ["red.png", "red again.png", "gone.png", "damaged.png", "album/blue/0.png"])
     ended = sohot("suggest", run_copy, "--json")
-    assert sorted(Path(one["file"]).name for one in ended.json["suggestions"]) == ["0.png", "red.png"]
+    assert sorted(Path(one["path"]).name for one in ended.json["suggestions"]) == ["0.png", "red.png"]
     assert [Path(one["path"]).name for one in ended.json["left_out"]] == ["gone.png", "damaged.png"]
     with_pool(run_copy, unlabelled, ["gone.png"])
     assert "none of the 1 unlabelled images" in sohot("suggest", run_copy).last

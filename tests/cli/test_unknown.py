@@ -47,7 +47,7 @@ def test_images_below_the_limit_are_unknown_and_their_guess_stays(sohot, trained
     plain = rows(sohot("predict", calibrated, trained[1].test, "--top", 2).out)
     limit = sorted(float(row["probability"]) for row in plain)[5] - 1e-6
     found = rows(sohot("predict", calibrated, trained[1].test, "--top", 2, "--unknown-below", limit).out)
-    assert list(found[0]) == ["file", "label", "guess", "probability", "label_2", "probability_2"]
+    assert list(found[0]) == ["path", "label", "guess", "probability", "label_2", "probability_2"]
     for before, after in zip(plain, found, strict=True):
         assert after["label"] == ("unknown" if float(before["probability"]) < limit else before["label"])
         assert (after["guess"], after["probability"]) == (before["label"], before["probability"])

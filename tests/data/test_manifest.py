@@ -56,6 +56,7 @@ def test_a_list_of_a_folder_is_that_folder(root: Path) -> None:
         as_csv(root / "back.csv", rows[::-1]),
         as_json_lines(root / "list.jsonl", rows),
         as_json_lines(root / "back.NDJSON", rows[::-1]),
+        as_csv(root / "file.csv", rows, "file,label"),
     ):
         listed = scan_images(file).images
         assert (listed.files, listed.labels, listed.classes) == (folder.files, folder.labels, folder.classes)
@@ -191,8 +192,10 @@ def test_parquet_files_name_the_same_images(root: Path) -> None:
     with pytest.raises(MissingLabels, match="1 of 6 rows have no label, the first in row 2"):
         scan_images(file)
     assert scan_images(file, partly=True).images.classes == ("3", "4")
-    parquet.write_table(pyarrow.table({"file": paths}), file)
-    with pytest.raises(ValueError, match=r"list\.parquet: the column 'path' is missing: the columns are 'file'$"):
+    parquet.write_table(pyarrow.table({"file": paths, "label": labels}), file)
+    assert scan_images(file).images.files == folder.files
+    parquet.write_table(pyarrow.table({"name": paths}), file)
+    with pytest.raises(ValueError, match=r"list\.parquet: the column 'path' is missing: the columns are 'name'$"):
         scan_images(file)
     file.write_bytes(b"no table")
     with pytest.raises(ValueError, match=r"list\.parquet is not a Parquet file: "):
@@ -245,7 +248,7 @@ FIRST = "path,label\nmug/1.png,mug\n"
     [
         ("", r"the list .*list\.csv names no images"),
         ("path,label\n\n", r"the list .*list\.csv names no images"),
-        ("file,label\n", r"line 1: the column 'path' is missing: the columns are 'file', 'label'$"),
+        ("name,label\n", r"line 1: the column 'path' is missing: the columns are 'name', 'label'$"),
         ("path;label\nmug/1.png;mug\n", r"line 1: the column 'path' is missing: the columns are 'path;label'$"),
         ("path,class\nmug/1.png,mug\n", r"line 1: the column 'label' is missing: the columns are 'path', 'class'$"),
         ("path,label,label\n", "line 1: there are two columns 'label'$"),
@@ -283,7 +286,7 @@ def test_what_is_wrong_with_csv_is_said_with_its_line(root: Path, content: str, 
         ("{", "line 3: this is not JSON: "),
         ("[" * 100_000, "line 3: this is not JSON: it is nested too deeply$"),
         ("[1]", "line 3: this is not a JSON object$"),
-        ('{"file": "a", "label": "b"}', "line 3: the column 'path' is missing: the columns are 'file', 'label'$"),
+        ('{"name": "a", "label": "b"}', "line 3: the column 'path' is missing: the columns are 'name', 'label'$"),
         ('{"path": ["a"], "label": "b"}', r"line 3: the path must be text or a whole number, got .*'a'"),
         ('{"path": "a", "label": true}', "line 3: the label must be text or a whole number, got 'True'$"),
         ('{"path": "a", "label": 0.5}', "line 3: the label must be text or a whole number, got '0.5'$"),

@@ -86,6 +86,8 @@ def fit(
     """
     if resume and out is None:
         raise ValueError("resume=True continues a run: give its folder as out")
+    if unlabelled is None:
+        unlabelled = options.pop("unlabeled", None)
     given = _known({**options, "shots": shots, "method": method})
     images = {"source": source, "target": target, "target_test": target_test, "unlabelled": unlabelled}
     file = None if config is None else Path(config)

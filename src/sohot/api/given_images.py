@@ -101,7 +101,9 @@ def _side_by_side(images: Any, labels: Any, role: str) -> Iterator[tuple[Any, An
 def _of_table(table: Any, role: str) -> Iterator[tuple[Any, Any]]:
     hub = hasattr(table, "column_names")  # of Hugging Face, where a path beside the image may lead nowhere
     columns = list(map(str, table.column_names if hub else table.columns))
-    image = next((name for name in (("image", "path") if hub else ("path", "image")) if name in columns), None)
+    image = next(
+        (name for name in (("image", "path", "file") if hub else ("path", "file", "image")) if name in columns), None
+    )
     if image is None:
         raise ValueError(
             f"{role} needs a column 'path' or 'image': the columns are {enumerate_words(map(repr, columns)) or 'none'}"

@@ -140,7 +140,7 @@ def predict(
     engine: ImageEngine = "local",
     address: Address = None,
 ) -> None:
-    """Label images: file, label and probability; with --top also the next most likely classes.
+    """Label images: path, label and probability; with --top also the next most likely classes.
 
     Unreadable files are listed, skipped and counted. A head also labels the rows of feature files (.npz).
 

@@ -198,7 +198,7 @@ def _as_json(prediction: Prediction) -> dict[str, Any]:
     top = [{"label": label, "probability": share} for label, share in likeliest]
     truth = {} if prediction.truth is None else {"truth": prediction.truth}
     answer = {} if prediction.refused is None else {"label": prediction.answer, "guess": prediction.labels[0]}
-    return {"file": printable(prediction.file), **truth, **top[0], **answer, "top": top}
+    return {"path": printable(prediction.file), **truth, **top[0], **answer, "top": top}
 
 
 def export_file(folder: Path, file: Path, *, json: bool, trust: bool = False, weights: Path | None = None) -> None:

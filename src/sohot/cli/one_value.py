@@ -5,9 +5,14 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+_SPELLINGS = {"--unlabeled": "--unlabelled"}
+
 
 class OneValueCommand(TyperCommand):
-    """A command whose options take one value, unless they are declared as lists; switches may be repeated."""
+    """A command whose options take one value, unless they are declared as lists; switches may be repeated.
+
+    American spellings are taken, too, but not shown.
+    """
 
     def make_parser(self, ctx: Any) -> Any:
         """Make the parser of the command line, with one more check."""
@@ -15,7 +20,7 @@ class OneValueCommand(TyperCommand):
         parse = parser.parse_args
 
         def parse_once(args: list[str]) -> Any:
-            values, rest, order = parse(args)
+            values, rest, order = parse([_known_spelling(word) for word in args])
             for parameter, times in Counter(order).items():
                 takes_many = parameter.multiple or getattr(parameter, "is_flag", False)
                 if times > 1 and parameter.param_type_name == "option" and not takes_many:
@@ -24,3 +29,8 @@ class OneValueCommand(TyperCommand):
 
         parser.parse_args = parse_once  # type: ignore[method-assign] # click offers no hook here
         return parser
+
+
+def _known_spelling(word: str) -> str:
+    name, equals, value = word.partition("=")
+    return _SPELLINGS.get(name, name) + equals + value

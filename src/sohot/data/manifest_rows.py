@@ -14,6 +14,8 @@ from .names import enumerate_words, printable
 
 PATH, LABEL, DOMAIN = "path", "label", "domain"
 """The columns that are read."""
+FILE = "file"
+"""Another name for `PATH`, if there is no column of that name."""
 _COLUMNS = (PATH, LABEL, DOMAIN)
 LIST = "list (CSV, JSON lines, Parquet)"
 """What help calls such a file."""
@@ -98,6 +100,10 @@ def _text(file: Path, number: int, cells: Mapping[str, Any], column: str) -> str
     return value if column == PATH else printable(value.strip())
 
 
+def _renamed(columns: Sequence[str]) -> list[str]:
+    return [PATH if name == FILE and PATH not in columns else name for name in columns]
+
+
 def _missing(columns: Sequence[str], needed: Sequence[str]) -> str | None:
     """Say which column is missing, and which there are; None if all are there."""
     lacking = [name for name in needed if name not in columns]
@@ -129,7 +135,7 @@ def _csv_cells(file: Path, needed: Sequence[str]) -> Cells:
         if not cells:  # an empty line
             continue
         if not columns:
-            columns = [name.strip() for name in cells]
+            columns = _renamed([name.strip() for name in cells])
             if lacking := _missing(columns, needed):
                 raise wrong(file, number, lacking)
             if twice := [name for name in _COLUMNS if columns.count(name) > 1]:
@@ -155,6 +161,7 @@ def _json_cells(file: Path, _: Sequence[str]) -> Cells:
             raise wrong(file, number, f"this is not JSON: {error}") from None
         if not isinstance(cells, dict):
             raise wrong(file, number, "this is not a JSON object")
+        cells = dict(zip(_renamed([*cells]), cells.values(), strict=True))
         if lacking := _missing(list(cells), [PATH]):
             raise wrong(file, number, lacking)
         yield number, cells
@@ -170,9 +177,10 @@ def _parquet_cells(file: Path, needed: Sequence[str]) -> Cells:
         ) from None
     except Exception as error:  # each library has errors of its own for a damaged file
         raise ValueError(f"{printable(file)} is not a Parquet file: {' '.join(str(error).split())}") from None
-    if lacking := _missing(columns, needed):
+    if lacking := _missing(_renamed(columns), needed):
         raise ValueError(f"{printable(file)}: {lacking}")
-    yield from enumerate(rows, start=1)
+    for number, row in enumerate(rows, start=1):
+        yield number, dict(zip(_renamed([*row]), row.values(), strict=True))
 
 
 def _read_parquet(file: Path) -> tuple[list[str], list[Mapping[str, Any]]]:
@@ -181,11 +189,15 @@ def _read_parquet(file: Path) -> tuple[list[str], list[Mapping[str, Any]]]:
         parquet = import_module("pyarrow.parquet")
     except ImportError:
         table = import_module("pandas").read_parquet(file)
-        wanted = [name for name in _COLUMNS if name in table.columns]
-        return list(map(str, table.columns)), table[wanted].astype(object).to_dict("records")
+        columns = list(map(str, table.columns))
+        return columns, table[_wanted(columns)].astype(object).to_dict("records")
     opened = parquet.ParquetFile(file)
     columns = list(opened.schema_arrow.names)
-    return columns, opened.read(columns=[name for name in _COLUMNS if name in columns]).to_pylist()
+    return columns, opened.read(columns=_wanted(columns)).to_pylist()
+
+
+def _wanted(columns: Sequence[str]) -> list[str]:
+    return [name for name, meant in zip(columns, _renamed(columns), strict=True) if meant in _COLUMNS]
 
 
 _READERS = {".csv": _csv_cells, ".jsonl": _json_cells, ".ndjson": _json_cells, ".parquet": _parquet_cells}

@@ -342,6 +342,7 @@ def known_key(key: str) -> str:
     'source_shots'
     """
     name = key.replace("-", "_")
+    name = "unlabelled" if name == "unlabeled" else name
     if name in _DEFAULTS:
         return name
     hint = nearest(name, _DEFAULTS) or f"; known options: {', '.join(_DEFAULTS)}"

@@ -247,7 +247,7 @@ def visible(text: str, before: str = "") -> str:
 
 
 def csv_cells(answer: Answer) -> list[str]:
-    """Return the cells of an answer: file, label, probability, the next label, …, each without a line break."""
+    """Return the cells of an answer: path, label, probability, the next label, …, each without a line break."""
     pairs = zip(answer.labels, answer.probabilities, strict=True)
     cells = [cell for label, probability in pairs for cell in (visible(label, "'"), f"{probability:.6f}")]
     return [visible(printable(answer.file), "./"), *cells]
@@ -257,7 +257,7 @@ def json_line(answer: Answer) -> str:
     """Return an answer as one line of JSON, in ASCII."""
     pairs = zip(answer.labels, answer.probabilities, strict=True)
     top = [{"label": label, "probability": probability} for label, probability in pairs]
-    return json.dumps({"file": printable(answer.file), **top[0], "top": top}) + "\n"
+    return json.dumps({"path": printable(answer.file), **top[0], "top": top}) + "\n"
 
 
 def write_answers(answers: Iterator[Answer], stream: TextIO, form: str, top: int) -> tuple[int, int]:
@@ -265,7 +265,7 @@ def write_answers(answers: Iterator[Answer], stream: TextIO, form: str, top: int
     table = csv.writer(stream, lineterminator="\n")
     if form == "csv":
         more = [name for rank in range(2, top + 1) for name in (f"label_{rank}", f"probability_{rank}")]
-        table.writerow(["file", "label", "probability", *more])
+        table.writerow(["path", "label", "probability", *more])
     labelled = skipped = 0
     for answer in answers:
         if answer.error is not None:

@@ -22,7 +22,7 @@ from ..data.image_shards import images_in, shards_at
 from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
 from ..data.manifest import read_manifest
-from ..data.manifest_rows import is_manifest
+from ..data.manifest_rows import FILE, PATH, is_manifest
 from ..data.names import natural_key, printable
 from .loaded_run import LoadedModel
 
@@ -229,21 +229,21 @@ def predictions_of(images: LabelledImages, logits: Tensor, temperature: float = 
 def predictions_csv(predictions: Sequence[Prediction], top: int = 1) -> str:
     r"""Write predictions as CSV: file, label, probability, and label_2, probability_2, … for the next ones.
 
-    If true classes are known, a column `truth` follows the file. If answers may be refused, `label` is `unknown` for
+    If true classes are known, a column `truth` follows the path. If answers may be refused, `label` is `unknown` for
     those that are, and a column `guess` holds the most likely class, to which `probability` belongs.
 
     Names with commas or quotes are quoted, and control characters, such as line breaks, `escaped`. So that spreadsheets
     do not evaluate names that look like formulas, such a file gets the prefix ./ and such a label an apostrophe.
 
     >>> print(predictions_csv([Prediction(Path("=a,b.png"), ("mug",), (0.75,))]), end="")
-    file,label,probability
+    path,label,probability
     "./=a,b.png",mug,0.750000
     """
     known = any(prediction.truth is not None for prediction in predictions)
     refusing = any(prediction.refused is not None for prediction in predictions)
     more = [name for rank in range(2, top + 1) for name in (f"label_{rank}", f"probability_{rank}")]
     first = ["label", "guess", "probability"] if refusing else ["label", "probability"]
-    rows = [["file", *(["truth"] if known else []), *first, *more]]
+    rows = [[PATH, *(["truth"] if known else []), *first, *more]]
     for prediction in predictions:
         pairs = zip(prediction.labels, prediction.probabilities, strict=True)
         cells = [cell for label, share in pairs for cell in (label, f"{share:.6f}")]
@@ -276,7 +276,7 @@ def _prediction(row: dict[str, str]) -> Prediction:
     refused = labels[0] == UNKNOWN if "guess" in row else None
     labels[0] = _as_named(row.get("guess", row["label"]))
     truth = _as_named(row["truth"]) if "truth" in row else None
-    return Prediction(Path(unescaped(row["file"])), tuple(labels), probabilities, truth, refused)
+    return Prediction(Path(unescaped(row[PATH if PATH in row else FILE])), tuple(labels), probabilities, truth, refused)
 
 
 def _as_named(cell: str) -> str:

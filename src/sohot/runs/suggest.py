@@ -40,12 +40,12 @@ class SuggestedImage:
         return dict(zip(names, values, strict=True))
 
     def cells(self) -> list[Any]:
-        """Return file, label, probability, label_2, probability_2 and the reason."""
+        """Return path, label, probability, label_2, probability_2 and the reason."""
         first, second = zip(self.prediction.labels, self.prediction.probabilities, strict=True)
         return [printable(self.prediction.file), *first, *second, self.why]
 
 
-_COLUMNS = ("rank", "file", "label", "probability", "label_2", "probability_2", "why")
+_COLUMNS = ("rank", "path", "label", "probability", "label_2", "probability_2", "why")
 
 
 def suggest_images(
@@ -139,7 +139,7 @@ def suggestions_csv(suggestions: Sequence[SuggestedImage]) -> str:
 
     >>> one = SuggestedImage(Prediction(Path("a.png"), ("mug", "cup"), (0.5, 0.25)), "uncertain between mug and cup")
     >>> print(suggestions_csv([one]), end="")
-    rank,file,label,probability,label_2,probability_2,why
+    rank,path,label,probability,label_2,probability_2,why
     1,a.png,mug,0.500000,cup,0.250000,uncertain between mug and cup
     """
     rows: list[Sequence[Any]] = [_COLUMNS]

@@ -180,6 +180,7 @@ ROWS, LABELS = torch.zeros(4, 2), torch.tensor([0, 1, 0, 1])
     [
         ({"num_classes": 0}, ValueError, "num_classes must be an integer of at least 1, got 0"),
         ({"num_classes": "two"}, ValueError, "num_classes must be an integer of at least 1, got 'two'"),
+        ({"most_rows": 0}, ValueError, "most_rows must be an integer of at least 1, got 0"),
         ({"scale": 2.0}, TypeError, r"scale must be a tensor of one number such as torch.tensor\(2.0\), got 2.0"),
         ({"scale": torch.ones(2)}, ValueError, r"scale must hold one floating-point number, got the shape \(2,\)"),
         ({"scale": torch.tensor(1j)}, ValueError, "scale must hold one floating-point number, .* torch.complex64"),

@@ -162,6 +162,7 @@ def test_shows_its_settings() -> None:
         ({"sigma2": "big"}, TypeError, "sigma2 must be a number"),
         ({"alpha1": -0.1}, ValueError, "alpha1 must be"),
         ({"alpha2": -0.1}, ValueError, "alpha2 must be"),
+        ({"most_rows": 0}, ValueError, "most_rows must be an integer of at least 1, got 0"),
         ({"class_weights": "yes"}, ValueError, "class_weights, if given, must be one of 'learned', 'closed-form'"),
         ({"scope": "all"}, ValueError, "scope must be one of 'class', 'marginal'"),
         ({"estimator": "best"}, ValueError, "estimator must be one of 'plugin', 'unbiased'"),

@@ -75,7 +75,7 @@ def scatter_alignment(
         settings,
         weights=of_classes,
         scale=scale,
-        most_rows=most_rows,
+        most_rows=None if most_rows is None else check_count(most_rows, "most_rows"),
     ).alignment
     return Alignment(result.loss, result.terms, result.distances, result.spread)
 

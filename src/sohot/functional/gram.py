@@ -137,15 +137,13 @@ def _class_by_class(
 
 
 def _shrinkage(scale: Tensor, energy: Tensor, orders: list[int]) -> Tensor:
-    """Return the factor of each distance, (1 + orders, 1): features / s have distances / s^(2r) of order r."""
-    divisor = used_scale(scale, energy)
-    return torch.stack([divisor.pow(-2 * order) for order in (1, *orders)]).unsqueeze(1)
+    """Return the factor of each distance, (1 + orders, 1): features / s have distances / s^(2r) of order r.
 
-
-def used_scale(scale: Tensor, energy: Tensor) -> Tensor:
-    """Return the given scale, or for 0 the root of the energy, or 1 if that is 0, too."""
+    For a scale of 0, s is the root of the energy, or 1 if that is 0, too.
+    """
     measured = torch.where(energy > 0, energy, 1.0).sqrt()
-    return torch.where(scale > 0, scale.to(energy.dtype), measured)
+    divisor = torch.where(scale > 0, scale.to(energy.dtype), measured)
+    return torch.stack([divisor.pow(-2 * order) for order in (1, *orders)]).unsqueeze(1)
 
 
 def _block(

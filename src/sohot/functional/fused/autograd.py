@@ -136,7 +136,8 @@ def _forward(
     if check_values:
         check_rows(source, source_labels, target, target_labels, num_classes=num_classes)
         check_numbers(weights, scale)
-        check_most_rows(source_labels, target_labels, num_classes, most_rows)
+        if (largest := largest_class(source_labels, target_labels, num_classes)) > most_rows:
+            raise ValueError(f"most_rows is {most_rows}, but a class has {largest} rows")
     if source.is_cuda and source.get_device() != torch.cuda.current_device():  # Triton launches on the current one
         with torch.cuda.device(source.device):
             return _forward(
@@ -261,13 +262,6 @@ def _backward(
         maxnreg=layout.gradient_registers,
     )
     return by_source, by_target
-
-
-def check_most_rows(source_labels: Tensor, target_labels: Tensor, num_classes: int, most_rows: int) -> None:
-    """Require classes of at most so many rows (reads the labels)."""
-    largest = largest_class(source_labels, target_labels, num_classes)
-    if largest > most_rows:
-        raise ValueError(f"most_rows is {most_rows}, but a class has {largest} rows")
 
 
 def _results(classes: int, terms: int, has_weights: bool) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .functional import scatter_tensor as scatter_tensor
     from .heads import SoHoTClassifier as SoHoTClassifier
     from .heads import SoHoTClassifierCV as SoHoTClassifierCV
+    from .heads import TargetSplit as TargetSplit
     from .losses import ScatterAlignment as ScatterAlignment
 else:
     __getattr__, __dir__, __all__ = lazy_parts(__name__)

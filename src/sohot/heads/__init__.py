@@ -13,5 +13,6 @@ if TYPE_CHECKING:
     from .fit import fit_stack as fit_stack
     from .problem import FeatureProblem as FeatureProblem
     from .result import StackedFit as StackedFit
+    from .target_split import TargetSplit as TargetSplit
 else:
     __getattr__, __dir__, __all__ = lazy_parts(__name__)

@@ -22,9 +22,9 @@ def loss_of(parameters: dict[str, torch.Tensor]) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", ["adamw", "sgd"])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
-@pytest.mark.parametrize("schedule", ["one-cycle", "constant"])
-def test_each_fit_is_trained_as_torch_would(kind, decay, schedule):
-    common = {"optimizer": kind, "schedule": schedule, "steps": 8, "weight_decay": decay}
+@pytest.mark.parametrize(("schedule", "head_first"), [("one-cycle", None), ("constant", None), ("one-cycle", 0.5)])
+def test_each_fit_is_trained_as_torch_would(kind, decay, schedule, head_first):
+    common = {"optimizer": kind, "schedule": schedule, "steps": 8, "weight_decay": decay, "head_first": head_first}
     of_fits = [HeadSettings(lr=lr, zeta_lr=lr / 3, **common) for lr in (0.01, 0.001)]
     parameters = FlatParameters([start(0), start(1)], torch.zeros(1, dtype=torch.float64))
     stacked = StackedOptimizer(parameters, of_fits)
@@ -40,11 +40,14 @@ def test_each_fit_is_trained_as_torch_would(kind, decay, schedule):
         for number in range(8):
             optimizer.zero_grad()
             loss_of(single).backward()
-            factor = learning_rate_factor(number, 8, schedule, of_fit.warmup)
+            waits, done, length = of_fit.stage(number)
+            factor = learning_rate_factor(done, length, schedule, of_fit.warmup)
+            if waits:
+                single["target.map"].grad = None
             for group, rate in zip(optimizer.param_groups, rates.values(), strict=True):
                 group["lr"] = rate * factor
             with torch.no_grad():  # torch's SGD knows no decoupled decay, so it is spelt out here for both
-                single["target.map"].mul_(1 - rates["target.map"] * factor * decay)
+                single["target.map"].mul_(1 - (0 if waits else rates["target.map"] * factor * decay))
             optimizer.step()
         for name, x in single.items():
             assert_close(parameters.named[name][place], x, rtol=1e-12, atol=1e-12)

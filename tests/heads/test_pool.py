@@ -11,7 +11,7 @@ from sohot.heads import FeatureProblem, fit_stack
 from sohot.heads.logistic import fit_logistic
 from sohot.heads.pool import Pool, class_prior, pool_loss
 from sohot.methods import HeadSettings
-from sohot.selection.folds import Fold
+from sohot.selection import Fold
 
 LOSSES = ("im", "entropy", "mcc")
 
@@ -30,30 +30,6 @@ def problem(seed: int = 0, pool: int = 40) -> FeatureProblem:
     centres = 3 * drawn(3, 5, seed=seed + 1)
     rows = [centres[y] + drawn(len(y), 5, seed=seed + 2 + k) for k, y in enumerate((source, target, unlabelled))]
     return FeatureProblem(rows[0], source, rows[1] + 1, target, 3, pool=rows[2] + 1)
-
-
-def test_information_maximisation_is_mean_entropy_and_distance_from_the_prior() -> None:
-    logits, prior = drawn(1, 7, 4), torch.tensor([[0.1, 0.2, 0.3, 0.4]], dtype=torch.float64)
-    shares = logits[0].softmax(1)
-    mean = shares.mean(0)
-    expected = -(shares * shares.log()).sum(1).mean() + (mean * (mean / prior[0]).log()).sum()
-    assert_close(pool_loss(logits, even(1, 7), prior)[0], expected)
-
-
-def test_minimum_class_confusion_is_that_of_its_paper() -> None:
-    logits = drawn(1, 7, 4)
-    shares = (logits[0] / 2.5).softmax(1)
-    certain = 1 + shares.log().mul(shares).sum(1).exp()
-    together = (shares * (7 * certain / certain.sum()).unsqueeze(1)).T @ shares
-    together = together / together.sum(1, keepdim=True)
-    expected = (together.sum() - together.trace()) / 4
-    assert_close(pool_loss(logits, even(1, 7), even(1, 4), "mcc")[0], expected)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_gradients_are_right(loss: str) -> None:
-    logits, prior = drawn(2, 5, 3).requires_grad_(), class_prior(drawn(2, 5, 3, seed=1), even(2, 5))
-    assert torch.autograd.gradcheck(lambda x: pool_loss(x, even(2, 5), prior, loss), logits)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

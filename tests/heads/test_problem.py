@@ -1,4 +1,4 @@
-"""Problems and settings: what is refused, and how."""
+"""Problems of rows: what is refused, and what they share."""
 
 from dataclasses import replace
 
@@ -43,33 +43,6 @@ def test_problems_of_one_tensor_share_its_memory():
     found = FeatureProblem.from_rows(features, labels, torch.arange(6), torch.arange(6, 10), 2)
     assert found.source is found.target is features
     assert found.sizes == (6, 4)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "sentence"),
-    [
-        ({"method": "best"}, ValueError, "method must be one of s, t, "),
-        ({"method": "s+t", "orders": (2,)}, ValueError, "needs a method that aligns scatters"),
-        ({"steps": 0}, ValueError, "steps must be an integer of at least 1, got 0"),
-        ({"hidden": 0}, ValueError, "hidden must be an integer of at least 1, got 0"),
-        ({"components": 1.5}, ValueError, "components must be an integer of at least 1, got 1.5"),
-        ({"steps": None}, ValueError, "steps must be an integer"),
-        ({"seed": -1}, ValueError, "seed must be an integer of at least 0, got -1"),
-        ({"sigma1": -1.0}, ValueError, "sigma1 must be a finite number of at least 0"),
-        ({"sigma1": (0.1, 0.2)}, ValueError, "sigma1 must hold one number for each of the orders"),
-        ({"lr": 0}, ValueError, "lr must be above 0, got 0"),
-        ({"norm_bound": 0.0}, ValueError, "norm_bound must be above 0"),
-        ({"target_weight": 1.5}, ValueError, "target_weight must be between 0 and 1, got 1.5"),
-        ({"streams": "three"}, ValueError, "streams must be one of 'shared', 'separate'"),
-        ({"heads": "two"}, ValueError, "heads must be one of 'shared', 'coupled'"),
-        ({"optimizer": "lion"}, ValueError, "optimizer must be one of 'sgd', 'adamw'"),
-        ({"head_decay": "much"}, TypeError, "head_decay must be a number, got 'much'"),
-    ],
-    ids=str,
-)
-def test_bad_settings_get_one_sentence(options, error, sentence):
-    with pytest.raises(error, match=sentence):
-        HeadSettings(**options)
 
 
 def test_settings_survive_json():

@@ -1,18 +1,13 @@
-"""The stacked alignment and objective: value and gradient of the modules that train one model."""
+"""The stacked objective: value and gradient of the modules that train one model."""
 
 from typing import NamedTuple
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from made_up_problems import problem
-from oracle import batches
 from torch import Tensor
 from torch.testing import assert_close
 
-from sohot import ScatterAlignment
-from sohot.heads.alignment import StackedAlignment
 from sohot.heads.layout import lay_out
 from sohot.heads.network import Shape
 from sohot.heads.objective import StackedObjective
@@ -20,7 +15,6 @@ from sohot.methods import METHOD_NAMES, OTHER_NAMES, FitSettings, HeadSettings
 from sohot.training import Objective
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
-stacks = st.lists(batches(), min_size=1, max_size=3)
 
 
 class Output(NamedTuple):
@@ -31,54 +25,12 @@ class Output(NamedTuple):
     clip_rate: None = None
 
 
-def laid_out(data):
-    """Lay out batches, cut to one feature size; give the layout, the filled rows and the cut batches."""
-    size = min(source.shape[1] for source, *_ in data)
-    cut = [(source[:, :size], ys, target[:, :size], yt) for source, ys, target, yt in data]
-    layout = lay_out([(ys, yt) for _, ys, _, yt in cut], 4)
-    return layout, layout.fill([source for source, *_ in cut], [target for _, _, target, _ in cut]), cut
-
-
-@pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
-@pytest.mark.parametrize("scope", ["class", "marginal"])
-@pytest.mark.parametrize("orders", [(2,), (4, 2, 3)])
-@given(data=stacks)
-def test_equals_scatter_alignment_of_each_fit(data, orders, scope, estimator):
-    layout, rows, cut = laid_out(data)
-    rows.requires_grad_()
-    align = StackedAlignment(layout, orders, scope, estimator, rows.shape[2], rows)
-    scale = torch.full((len(cut),), 1.7, dtype=torch.float64)
-    weights = align.shares * torch.tensor([0.7, *[0.3 / len(orders)] * len(orders)], dtype=torch.float64).view(-1, 1)
-    totals = (weights * align(rows, scale).distances).sum((1, 2))
-    [gradient] = torch.autograd.grad(totals.sum(), [rows])
-    for number, (source, ys, target, yt) in enumerate(cut):
-        single = ScatterAlignment(4, orders, 0.3, 0.7, scope=scope, estimator=estimator, feature_scale="initial")
-        single.double().scale.fill_(1.7)
-        leaves = source.clone().requires_grad_(), target.clone().requires_grad_()
-        expected = single(leaves[0], ys, leaves[1], yt)
-        assert_close(totals[number], expected, **EXACT)
-        for found, slots in zip(
-            torch.autograd.grad(expected, leaves), (layout.source_slots, layout.target_slots), strict=True
-        ):
-            assert_close(gradient[number, slots[number]], found, **EXACT)
-
-
-@given(data=stacks)
-def test_energy_is_the_spread_of_scatter_alignment(data):
-    layout, rows, cut = laid_out(data)
-    align = StackedAlignment(layout, (2,), "class", "plugin", rows.shape[2], rows)
-    energy = align(rows, torch.full((len(cut),), 3.0, dtype=torch.float64)).energy
-    for found, one in zip(energy, cut, strict=True):
-        single = ScatterAlignment(4, feature_scale="initial").double()
-        single(*one)
-        assert_close(found.sqrt(), single.scale, **EXACT)
-
-
 @pytest.mark.parametrize("name", [name for name in (*METHOD_NAMES, *OTHER_NAMES) if name not in ("s", "t")])
-@pytest.mark.parametrize("target_weight", [None, 0.7])
-def test_loss_and_gradient_are_those_of_the_objective_of_one_model(name, target_weight):
+@pytest.mark.parametrize(("target_weight", "estimator"), [(None, "plugin"), (0.7, "plugin"), (None, "unbiased")])
+def test_loss_and_gradient_are_those_of_the_objective_of_one_model(name, target_weight, estimator):
     data = problem(0, (5, 1, 3), (3, 2, 0), size=4)
     common = {"method": name, "sigma1": 0.3, "sigma2": 0.2, "target_weight": target_weight, "coupling": 0.05}
+    common["estimator"] = estimator
     settings = HeadSettings(**common, head_decay=0.01, streams="separate", heads="coupled")
     layout = lay_out([(data.source_labels, data.target_labels)], 3)
     shape = Shape(4, 3, "separate", "coupled", None, two_domains=True)

@@ -7,7 +7,7 @@ import time
 import warnings
 
 import pytest
-from experiment_work import act, make_cells, notes
+from experiment_work import act, acting, make_cells, notes
 from warm_process import WarmProcess
 
 from sohot._process import _began
@@ -110,6 +110,13 @@ def test_workers_die_with_their_driver(tmp_path):
     finally:
         driver.kill()
         driver.wait()
+
+
+def test_each_worker_sees_a_gpu_of_its_own(tmp_path):
+    engine = LocalEngine(WORKERS, "cpu")
+    engine.gpus = ["3", "7"]
+    looks = [outcome.result for outcome in engine.run(iter(make_cells(2, act="look")), acting(tmp_path))]
+    assert {look["gpu"] for look in looks} == {"3", "7"}
 
 
 def test_a_cell_without_memory_on_the_gpu_is_tried_again_alone(tmp_path):

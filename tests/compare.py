@@ -228,7 +228,8 @@ def stored_cells(out: Path) -> Iterator[tuple[Any, Any]]:
     for file in sorted(out.rglob("*.json")):
         content = json.loads(file.read_text())
         for attempt in content.get("attempts", []) if isinstance(content, dict) else []:
-            yield content["cell"], attempt["result"]
+            if attempt["result"] is not None:
+                yield content["cell"], attempt["result"]
 
 
 # The scenarios. Each works in the current folder, which is empty, and returns what is compared.

@@ -57,26 +57,6 @@ def test_a_cell_survives_json_and_serves_as_a_key():
     assert {CELL: 1}[replace(CELL)] == 1
 
 
-@pytest.mark.parametrize(
-    ("method", "kept"),
-    [
-        ("s+t", {"steps", "target_weight", "momentum"}),
-        ("t", {"steps", "momentum"}),
-        ("m", {"steps", "target_weight", "momentum", "sigma1", "sigma2", "orders", "estimator", "feature_scale"}),
-        (
-            "so+zeta",
-            {
-                *("steps", "target_weight", "momentum", "sigma1", "sigma2", "orders", "estimator", "feature_scale"),
-                *("alpha1", "alpha2", "zeta_lr"),
-            },
-        ),
-    ],
-)
-def test_a_method_keeps_the_settings_it_looks_at(method, kept):
-    names = "steps target_weight momentum sigma1 sigma2 orders estimator feature_scale alpha1 alpha2 zeta_lr coupling"
-    assert set(relevant_settings(method, dict.fromkeys(names.split(), 0))) == kept
-
-
 @pytest.mark.parametrize("frozen", [False, True])
 @pytest.mark.parametrize(
     ("method", "kept"),

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from sohot.data.digits import handwritten_digits
+from sohot.data import handwritten_digits
 from sohot.experiments.digit_splits import HALVES, SHOTS, content_hash, draw_split, handwritten_half
 
 

@@ -4,15 +4,14 @@ import pytest
 import torch
 from experiment_work import InlineEngine, small_grid, write_domains
 
-from sohot.data.datasets import open_dataset
+from sohot.data import open_dataset
 from sohot.data.protocols import few_shot_folds
-from sohot.experiments import frozen as module
+from sohot.experiments import plan_grid, read_grid, run_grid
 from sohot.experiments.cell_training import draw_split
 from sohot.experiments.cell_trunks import trunks_of
 from sohot.experiments.frozen_settings import frozen_candidates, frozen_space
-from sohot.experiments.grid import read_grid, write_grid
+from sohot.experiments.grid import write_grid
 from sohot.experiments.grid_cells import cells
-from sohot.experiments.grid_run import plan_grid, run_grid
 from sohot.heads import FeatureProblem, fit_stack
 from sohot.methods import OTHER_NAMES, HeadSettings
 from sohot.reporting.pages.experiment_page import load_experiments
@@ -89,32 +88,13 @@ def test_settings_are_chosen_by_folds_of_the_labelled_target_images(tmp_path):
     assert chosen.trials == 2
 
 
-def test_what_is_done_is_kept_and_images_pass_the_network_once(tmp_path, monkeypatch):
-    plan = plan_of(tmp_path, methods=("s+t", "so"))
-    first = run(plan)
-    monkeypatch.setattr(module, "fit_stack", lambda *_, **__: pytest.fail("trained again"))
-    assert run(plan_of(tmp_path, methods=("s+t", "so"))) == first
-
-
-def test_a_failing_cell_is_told_and_the_others_go_on(tmp_path, monkeypatch):
-    plan = plan_of(tmp_path, methods=("s+t", "so"), splits=(1,))
-    real = module.FrozenEngine._task
-
-    def task(engine, cell):
-        if cell.method == "so":
-            raise ValueError("no such features")
-        return real(engine, cell)
-
-    monkeypatch.setattr(module.FrozenEngine, "_task", task)
-    ended = run_grid(plan, InlineEngine())
-    assert [(cell.method, error) for cell, error in ended.failed] == [("so", "ValueError: no such features")]
-    assert [record.status for record in ended.records if record.cell.method == "s+t"] == ["done"]
-
-
-def test_a_fit_that_diverges_is_a_failure(tmp_path):
-    plan = plan_of(tmp_path, methods=("so",), splits=(1,), frozen={**SETTINGS, "lr": 1e30, "feature_scale": "none"})
-    ((_, error),) = run_grid(plan, InlineEngine()).failed
+def test_a_fit_that_diverges_is_a_failure_and_the_others_go_on(tmp_path):
+    wild = {**SETTINGS, "lr": 1e30, "feature_scale": "none"}
+    ended = run_grid(plan_of(tmp_path, methods=("s+t", "so"), splits=(1,), frozen=wild), InlineEngine())
+    ((cell, error),) = ended.failed
+    assert cell.method == "so"
     assert "training diverged" in error
+    assert [record.status for record in ended.records if record.cell.method == "s+t"] == ["done"]
 
 
 def test_settings_of_images_do_not_count_and_those_of_heads_do(tmp_path):
@@ -132,13 +112,6 @@ def test_settings_of_images_do_not_count_and_those_of_heads_do(tmp_path):
     assert set(keys(settings={**other_images, "image_size": 24})).isdisjoint(plain)
 
 
-def test_what_is_varied_shows_in_the_table(tmp_path):
-    plan = plan_of(tmp_path, methods=("s+t", "so"), splits=(1, 2), vary={"sigma1": [0.1, 1.0]})
-    assert len(plan.cells) == 6  # s+t once, so twice, for each split
-    table = result_table(run_grid(plan, InlineEngine()).records, plan.grid)
-    assert "frozen features" in str(table)
-
-
 def test_a_grid_keeps_its_settings_of_heads(tmp_path):
     grid = small_grid(frozen={"lr": 0.01}, frozen_space={"head-decay": [0.1, 0.2]})
     write_grid(grid, tmp_path / "grid.toml")
@@ -147,35 +120,6 @@ def test_a_grid_keeps_its_settings_of_heads(tmp_path):
     changed = again.changed(None, {"head_decay": "0.3", "orders": "2,3"})
     assert changed.frozen == {"lr": 0.01, "head_decay": 0.3, "orders": [2, 3]}
     assert changed.frozen_space == {}
-
-
-def test_every_method_has_something_to_choose_from():
-    for name in METHODS:
-        space = frozen_space(small_grid(), name)
-        assert space
-        assert all(isinstance(one.settings, HeadSettings) for one in frozen_candidates(name, {}, space))
-    assert "sigma1" not in frozen_space(small_grid(), "s+t")
-
-
-@pytest.mark.parametrize("name", OTHER_NAMES)
-def test_another_method_chooses_its_own_number_and_ties_go_to_the_usual_one(name):
-    space = frozen_space(small_grid(), name)
-    (own,) = set(space) - {"lr", "target_weight"}
-    assert own == {"means": "sigma2", "l2-sp": "l2_sp", "lp-ft": "head_first"}.get(name, "loss_weight")
-    tried = frozen_candidates(name, {}, space)
-    assert len(tried) == 12
-    assert tried[0].settings == HeadSettings(method=name)
-    weights = sorted({one.settings.used_loss_weight() for one in tried})
-    if own == "loss_weight":
-        assert weights[1] == HeadSettings(method=name).used_loss_weight()
-        assert weights[0] < weights[1] < weights[2]
-
-
-def test_another_method_selects_among_its_settings(tmp_path):
-    plan = plan_of(tmp_path, "cv", methods=("dsne",), splits=(1,), frozen_space={"loss_weight": [0.1, 3.0]})
-    ((_, record),) = run(plan).items()
-    assert record.result.chosen.trials == 2
-    assert set(record.result.chosen.settings) == {"loss_weight"}
 
 
 def test_cells_are_not_repeated_for_what_another_method_does_not_use(tmp_path):
@@ -195,6 +139,7 @@ def test_the_table_shows_defaults_of_training_on_features(tmp_path):
     plan = plan_of(tmp_path, methods=("l2-sp",), splits=(1,), vary={"head_decay": [5e-3, 0.1]})
     rows = result_table(run_grid(plan, InlineEngine()).records, plan.grid).rows
     assert [row.values["head_decay"] for row in rows] == [5e-3, 0.1]
+    assert "frozen features" in str(result_table(run_grid(plan, InlineEngine()).records, plan.grid))
 
 
 def test_bad_settings_are_named():

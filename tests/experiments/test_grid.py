@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from experiment_work import small_grid
 
-from sohot.experiments.grid import Grid, builtin_names, read_grid, write_grid
+from sohot.experiments import Grid, read_grid
+from sohot.experiments.grid import builtin_names, write_grid
 from sohot.experiments.grid_keys import parse_splits
 
 MINIMAL = 'dataset = "office31"\n'
@@ -48,6 +49,13 @@ def test_names_are_brought_to_one_spelling_and_repeats_are_dropped():
     grid = Grid("mine", dataset="office31", methods=("T+S", "so+zeta", "s+t"), settings={"batch-rows": 9})
     assert grid.methods == ("s+t", "so+zeta")
     assert grid.settings == {"batch_rows": 9}
+    assert grid.pool == ("supervised",)
+
+
+def test_a_pool_is_a_word_or_a_list_of_words(tmp_path):
+    for text in ('"inductive"', '["inductive", "inductive"]'):
+        (tmp_path / "grid.toml").write_text(f"{MINIMAL}pool = {text}\n")
+        assert read_grid(tmp_path / "grid.toml").pool == ("inductive",)
 
 
 def test_what_is_set_wins_over_everything():
@@ -89,6 +97,11 @@ def test_splits_that_make_no_sense_are_refused(text):
         (MINIMAL + "[settings]\ndevice = 'cpu'", "unknown setting 'device'"),
         (MINIMAL + "[settings]\nsource_shots = 2", "unknown setting 'source_shots'"),  # the paper's are fixed
         (MINIMAL + "[settings]\ntarget_shots = 'x'", "target_shots must be an integer"),
+        (MINIMAL + "pool = 3", 'pool must be a string such as "inductive", or a list of them, got 3'),
+        (MINIMAL + "pool = ['half']", "pool must be one of 'supervised', 'transductive', 'inductive', got 'half'"),
+        (MINIMAL + "pool = []", "pool must name at least one"),
+        (MINIMAL + "protocol = 'inductive'", "give 'inductive' as pool"),
+        (MINIMAL + "[settings]\npool = 'inductive'", "settings: 'pool' is not a setting but a key of the grid"),
         (MINIMAL + "[vary]\nsigma1 = 3", "vary.sigma1 must be a list"),
         (MINIMAL + "[vary]\nsigma1 = []", "vary.sigma1 must be a list"),
         (MINIMAL + "[space]\ntarget_shots = [3]", "space: unknown setting 'target_shots'"),

@@ -5,10 +5,8 @@ import shutil
 import pytest
 from experiment_work import small_grid, write_domains
 
-from sohot.data.datasets import open_dataset
-from sohot.experiments.grid_cells import cells, normal_settings, weights_fingerprint
-from sohot.methods.registry import METHOD_NAMES, POOL_NAMES
-from sohot.selection.spaces import image_space
+from sohot.data import open_dataset
+from sohot.experiments.grid_cells import cells, weights_fingerprint
 
 
 @pytest.fixture
@@ -88,14 +86,6 @@ def test_weights_are_known_by_their_content(dataset, tmp_path):
     assert keys[0] == keys[1] != keys[2]
     with pytest.raises(FileNotFoundError, match=r"missing\.safetensors"):
         cells(small_grid().changed({"weights": "missing.safetensors"}), dataset)
-
-
-@pytest.mark.parametrize("name", [*METHOD_NAMES, *POOL_NAMES])
-def test_every_method_chooses_from_settings_it_looks_at(name):
-    pool = "transductive" if name in POOL_NAMES else "supervised"
-    for key, values in image_space(name, {}).items():
-        found = [normal_settings(name, {key: value}, pool).get(key) for value in values]
-        assert len(set(map(str, found))) == len(values)
 
 
 def test_selection_is_part_of_a_cell(dataset):

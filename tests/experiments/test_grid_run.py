@@ -7,10 +7,9 @@ from functools import partial
 import pytest
 from experiment_work import InlineEngine, act, acting, make_cells, notes, result_of, small_grid, write_domains
 
-from sohot.experiments import Store
+from sohot.experiments import Store, plan_grid, read_grid, run_grid
 from sohot.experiments.engines import Outcome, make_engine
-from sohot.experiments.grid import read_grid
-from sohot.experiments.grid_run import GridWatcher, plan_grid, run_cells, run_grid
+from sohot.experiments.grid_run import GridWatcher, run_cells
 
 ENGINE = InlineEngine()
 
@@ -64,18 +63,6 @@ class KillingEngine:
             yield Outcome(cell, None, "its worker process was killed", 1.0, killed=True)
 
 
-def test_a_cell_whose_worker_was_killed_is_reported_and_left_for_the_next(tmp_path, store):
-    good, bad = make_cells(2)
-    other = Store(tmp_path)
-    assert other.claim(good)
-    other.finish(good, result_of())
-    ended = run_cells([good, bad], store, KillingEngine(), act)
-    assert (ended.computed, [one.cell for one in ended.killed]) == (1, [bad])
-    assert store.settled([good, bad]) == {good.key: "done"}
-    assert run_cells([bad], store, ENGINE, act).computed == 1  # it was given back
-    assert store.settled([good, bad]) == {good.key: "done", bad.key: "done"}
-
-
 def test_a_grid_whose_workers_are_killed_fails_and_goes_on_when_called_again(tmp_path):
     plan = plan_grid(small_grid(splits=(1,)), write_domains(tmp_path / "data"), tmp_path / "out", device="cpu")
     killed = run_grid(plan, KillingEngine())
@@ -117,20 +104,6 @@ def test_cells_of_another_runner_are_waited_for(tmp_path, store, monkeypatch):
     assert {one.result.steps for one in store.records()} == {77, 2}
 
 
-def test_a_cell_that_another_runner_leaves_is_computed(tmp_path, store, monkeypatch):
-    cells = make_cells(2)
-    other = Store(tmp_path)
-    assert other.claim(cells[0])
-
-    class Watcher(GridWatcher):
-        def waiting(self, count, hosts):
-            assert (count, hosts) == (1, [])
-            other.release()
-
-    monkeypatch.setattr("sohot.experiments.grid_run._POLL_SECONDS", 0.0)
-    assert run_cells(cells, store, ENGINE, act, watcher=Watcher()).computed == 2
-
-
 def test_a_grid_grows_and_keeps_what_is_done(tmp_path):
     root = write_domains(tmp_path / "data")
     plan = partial(plan_grid, root=root, out=tmp_path / "out", device="cpu", workers=0)
@@ -157,16 +130,6 @@ def test_a_different_grid_is_refused_while_the_first_is_computed(tmp_path):
     assert (first.computed, len(first.records)) == (2, 2)
     assert read_grid(tmp_path / "out" / "grid.toml").splits == (1,)
     assert run_grid(other, ENGINE).computed == 1  # now it is free
-
-
-def test_a_cell_whose_record_is_damaged_is_computed_again(tmp_path):
-    plan = plan_grid(small_grid(splits=(1,)), write_domains(tmp_path / "data"), tmp_path / "out", device="cpu")
-    run_grid(plan, ENGINE)
-    (tmp_path / "out" / "cells" / f"{plan.cells[0].key}.json").write_text("{")
-    with pytest.warns(UserWarning, match=f"{plan.cells[0].key}.json is damaged"):
-        again = run_grid(plan, ENGINE)
-    assert (again.computed, again.kept, again.failed) == (1, 1, [])
-    assert len(again.records) == 2
 
 
 def test_a_grid_whose_cells_fail_says_which(tmp_path):

@@ -1,6 +1,5 @@
 """Grids with unlabelled target images: each cell sees its own pool, and results with different pools never mix."""
 
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -9,13 +8,12 @@ import torch
 from experiment_work import InlineEngine, small_grid, write_domains
 from pretrained import write_weights
 
-from sohot.data.datasets import open_dataset
+from sohot.data import open_dataset
 from sohot.data.protocols import POOL, POOLS
-from sohot.experiments import cell_training, frozen, grid, run_cell
+from sohot.experiments import cell_training, frozen, plan_grid, run_cell, run_grid
 from sohot.experiments.cell_training import Workplace, draw_split
 from sohot.experiments.cell_trunks import needed_features, prepare
 from sohot.experiments.grid_cells import cells
-from sohot.experiments.grid_run import plan_grid, run_grid
 from sohot.reporting import write_outputs
 from sohot.reporting.pages.experiment_page import load_experiments
 from sohot.reporting.tables import result_tables
@@ -140,30 +138,6 @@ def test_settings_for_a_pool_do_not_multiply_cells_without_one(where):
     assert cells_of(where)["supervised"] == cells_of(where, pool=("supervised",))["supervised"]
 
 
-def test_a_pool_is_a_word_or_a_list_of_words(tmp_path):
-    file = tmp_path / "grid.toml"
-    for text, expected in (('"inductive"', ("inductive",)), ('["inductive", "inductive"]', ("inductive",))):
-        file.write_text(f'dataset = "office31"\npool = {text}\n')
-        assert grid.read_grid(file).pool == expected
-    assert grid.read_grid("office-alexnet").pool == ("supervised",)
-    for text, sentence in (
-        ("3", 'pool must be a string such as "inductive", or a list of them, got 3'),
-        ('["half"]', "pool must be one of 'supervised', 'transductive', 'inductive', got 'half'"),
-        ("[]", "pool must name at least one"),
-    ):
-        file.write_text(f'dataset = "office31"\npool = {text}\n')
-        with pytest.raises(ValueError, match=sentence):
-            grid.read_grid(file)
-
-
-def test_a_pool_is_no_setting():
-    for key in ("pool", "protocol"):
-        with pytest.raises(ValueError, match=f"settings: '{key}' is not a setting but a key of the grid"):
-            small_grid(settings={key: "inductive"})
-    with pytest.raises(ValueError, match=r"protocol says how images are drawn: .*; give 'inductive' as pool"):
-        small_grid(protocol="inductive")
-
-
 def test_a_method_that_needs_a_pool_is_refused_without_one(where):
     pooled = small_grid(methods=("s+t", "mcc"), pool=("transductive", "inductive"))
     assert len(cells(pooled, open_dataset("domains", where.root))) == 8
@@ -198,8 +172,3 @@ def test_settings_of_heads_for_a_pool_do_not_count_without_one(where):
 
     plain, weighty = keys(), keys(frozen={"pool_weight": 0.1})
     assert [one == two for one, two in zip(plain, weighty, strict=True)] == [True, False, False]
-
-
-def test_cells_that_are_stored_carry_their_pool(where):
-    for pool, cell in cells_of(where).items():
-        assert json.loads(json.dumps(cell.as_dict()))["pool"] == pool

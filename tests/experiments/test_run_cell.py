@@ -10,7 +10,7 @@ import pytest
 from experiment_work import small_grid, write_domains
 from pretrained import write_weights
 
-from sohot.data.datasets import open_dataset
+from sohot.data import open_dataset
 from sohot.data.protocols import few_shot_folds, make_split
 from sohot.experiments import run_cell as module
 from sohot.experiments.cell_training import Workplace
@@ -18,10 +18,9 @@ from sohot.experiments.cell_trunks import prepare, shown_sides
 from sohot.experiments.grid_cells import cells
 from sohot.experiments.result import CellResult
 from sohot.experiments.run_cell import run_cell
-from sohot.runs import RunConfig
+from sohot.runs import RunConfig, evaluate_on
 from sohot.runs.batch_shape import make_batches
 from sohot.runs.run_model import build_model
-from sohot.runs.run_outputs import evaluate_on
 from sohot.runs.trunk_outputs import trunk_outputs
 from sohot.training import Diverged, fit
 

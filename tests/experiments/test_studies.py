@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sohot.experiments.grid import read_grid
+from sohot.experiments import read_grid
 from sohot.networks import create_backbone
 
 STUDIES = Path(__file__).parents[2] / "studies"

@@ -1,12 +1,15 @@
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 from sohot.methods import FitSettings
 from sohot.training import FitResult, TensorInputs, fit
+from sohot.training.pool_rows import PoolInputs
 
 collect_ignore = ["ddp_worker.py"]  # run as a process of its own, which finds its neighbours
 
@@ -41,6 +44,19 @@ def train(standin):
         return fit(standin.SmallStreams() if model is None else model, *inputs, settings, **arguments)
 
     return run
+
+
+@pytest.fixture
+def plain_streams(standin) -> Callable[[], Any]:
+    return standin.plain_streams
+
+
+@pytest.fixture
+def pool(standin) -> PoolInputs:
+    """Forty rows of the target, in two views."""
+    rows = standin.problem((24, 40))[2]
+    noise = 0.2 * torch.randn(rows.shape, generator=torch.Generator().manual_seed(5))
+    return PoolInputs(TensorInputs(rows), TensorInputs(rows + noise))
 
 
 @pytest.fixture

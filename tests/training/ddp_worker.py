@@ -15,10 +15,9 @@ from safetensors.torch import save_file
 from standin import FEATURES, RandomRows, SmallStreams, problem
 from torch import nn
 
-from sohot.data.input_spec import InputSpec
+from sohot.data import InputSpec
 from sohot.methods import FitSettings
-from sohot.networks import TwoStreams
-from sohot.networks.backbone import Backbone
+from sohot.networks import Backbone, TwoStreams
 from sohot.training import TensorInputs, fit
 from sohot.training.pool_rows import PoolInputs
 from sohot.training.ranks import parting

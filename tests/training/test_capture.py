@@ -4,11 +4,9 @@ import pytest
 import torch
 
 import sohot.training.trainer as trainer_module
-from sohot.training import TensorInputs, capture
-from sohot.training.capture import MOST_KINDS, StepGraphs, StepNumbers
+from sohot.training import capture
+from sohot.training.capture import MOST_KINDS, StepGraphs
 from sohot.training.collapse import Collapse, PoolHealth
-from sohot.training.inputs import Shown, StepBatch
-from sohot.training.pool_rows import PoolInputs
 
 from .test_resume import Stop, stop_at
 
@@ -35,32 +33,21 @@ class Rerun:
 
 
 @pytest.fixture
-def rerun(monkeypatch):
+def recorded(monkeypatch):
+    """Record steps on the CPU."""
     Rerun.runs = 0
     monkeypatch.setattr(capture, "CudaGraph", Rerun)
-    return Rerun
-
-
-@pytest.fixture
-def recorded(rerun, monkeypatch):
-    """Record steps on the CPU."""
     monkeypatch.setattr(trainer_module, "step_graphs", lambda fabric, *_: StepGraphs(fabric.device))
     build = trainer_module.build_optimizer
     # `fused` is for GPUs here, but the learning rates are tensors, as in graphs.
     monkeypatch.setattr(trainer_module, "build_optimizer", lambda *args, **_: _with_tensors(build(*args)))
-    return rerun
+    return Rerun
 
 
 def _with_tensors(optimizer):
     for group in optimizer.param_groups:
         group["lr"] = torch.tensor(group["lr"], dtype=torch.float64)
     return optimizer
-
-
-@pytest.fixture
-def pool(standin):
-    rows = standin.problem((24, 40))[2]
-    return PoolInputs(TensorInputs(rows), TensorInputs(rows + 0.1))
 
 
 CASES = [
@@ -125,43 +112,26 @@ def test_a_resumed_run_records_again(train, standin, same_weights, request, tmp_
     assert same_weights(plain.model, rest.model)
 
 
-def batch_of(rows):
-    return StepBatch(Shown(torch.ones(rows, 2), torch.zeros(rows, dtype=torch.int64)), None, None, None, None)
+def test_ever_new_shapes_run_as_they_are(train, same_weights, request):
+    class Growing:
+        def batch(self, step):
+            return torch.arange(4 + step), torch.arange(9)
 
-
-def test_ever_new_shapes_run_as_they_are(rerun):
-    graphs, seen = StepGraphs(CPU), []
-
-    def step(batch):
-        seen.append(len(batch.source.inputs))
-        return StepNumbers(("loss",), torch.zeros(1))
-
-    def run():
-        for rows in range(1, MOST_KINDS + 4):
-            graphs.run("kind", batch_of(rows), step)
-
+    options = {"steps": MOST_KINDS + 3, "batches": Growing()}
+    plain = train(**options)
+    graphs = request.getfixturevalue("recorded")
     with pytest.warns(UserWarning, match="ever new shapes, so the steps are launched kernel by kernel"):
-        run()
-    assert seen == list(range(1, MOST_KINDS + 4))
-    assert not rerun.runs
+        result = train(**options)
+    assert same_weights(plain.model, result.model)
+    assert not graphs.runs
 
 
-def test_a_step_that_cannot_be_recorded_runs_as_it_is(rerun, monkeypatch):
-    class Unable(rerun):
-        def record(self, *_):
-            raise RuntimeError("operation not permitted when stream is capturing\nmore")
+def test_a_step_that_cannot_be_recorded_runs_as_it_is(train, same_weights, request, monkeypatch):
+    def unable(*_):
+        raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
-    monkeypatch.setattr(capture, "CudaGraph", Unable)
-    graphs, done = StepGraphs(CPU), []
-
-    def step(batch):
-        done.append(batch)
-        return StepNumbers(("loss",), torch.zeros(1))
-
-    def run():
-        for _ in range(4):
-            graphs.run("kind", batch_of(2), step)
-
+    plain = train()
+    monkeypatch.setattr(request.getfixturevalue("recorded"), "record", unable)
     with pytest.warns(UserWarning, match=r"cannot be recorded \(operation not permitted when stream is capturing\)"):
-        run()
-    assert len(done) == 4
+        result = train()
+    assert same_weights(plain.model, result.model)

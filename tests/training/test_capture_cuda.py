@@ -9,7 +9,7 @@ from torch import nn
 from sohot.training import TensorInputs, capture
 from sohot.training.pool_rows import PoolInputs
 
-from .test_cuda import Stop, difference, stop_at
+from .test_cuda import difference
 
 pytestmark = [pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
 
@@ -91,18 +91,6 @@ def test_a_pool_is_captured_too(train, standin, replays, options):
     assert len(replays) == 32
     assert difference(plain.model, result.model) < 1e-4
     assert result.pool["prior"] == pytest.approx(plain.pool["prior"], abs=1e-4)
-
-
-def test_a_captured_run_resumes_to_the_same_weights(train, standin, replays, tmp_path):
-    options = {"method": "so+zeta", "steps": 50, "checkpoint_every": 12, "device": "cuda"}
-    options["batches"] = standin.RandomRows(24, 9)
-    whole = train(run_dir=tmp_path / "whole", **options)
-    with pytest.raises(Stop):
-        train(run_dir=tmp_path / "cut", on_step=stop_at(37), **options)
-    rest = train(run_dir=tmp_path / "cut", resume=True, **options)
-    assert rest.resumed_from == 36
-    assert difference(whole.model, rest.model) < 1e-6
-    assert replays
 
 
 def test_what_cannot_be_captured_says_so_and_trains(train, standin, replays):

@@ -44,63 +44,41 @@ def test_tensors_that_share_memory_are_saved(tmp_path):
     assert found["c"].equal(shared[:2])
 
 
-def test_no_checkpoint_is_no_error(tmp_path):
-    assert latest_checkpoint(tmp_path) is None
-    assert latest_checkpoint(tmp_path / "missing") is None
+def damage_file(name, change):
+    """Return what replaces the bytes of a file by others; None removes it."""
+
+    def damage(folder):
+        content = change((folder / name).read_bytes())
+        if content is None:
+            (folder / name).unlink()
+        else:
+            (folder / name).write_bytes(content)
+
+    return damage
 
 
-def _truncate(folder):
-    file = folder / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:-5])
+def edited(**changes):
+    return damage_file("checkpoint.json", lambda text: json.dumps({**json.loads(text), **changes}).encode())
 
 
-def _flip(folder):
-    file = folder / "model.safetensors"
-    content = bytearray(file.read_bytes())
-    content[-3] ^= 1
-    file.write_bytes(content)
-
-
-def _empty(folder):
-    (folder / "checkpoint.json").write_bytes(b"")
-
-
-def _no_description(folder):
-    (folder / "checkpoint.json").unlink()
-
-
-def _no_tensors(folder):
-    (folder / "model.safetensors").unlink()
-
-
-def _odd_description(folder):
-    (folder / "checkpoint.json").write_text('{"format": 1, "step": "many"}')
-
-
-def _edit(folder, **changes):
-    file = folder / "checkpoint.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
-
-
-def _other_number(folder):
-    _edit(folder, first_loss=4.6)
-
-
-def _other_step(folder):
-    _edit(folder, step=8)
-
-
-def _other_format(folder):
-    _edit(folder, format=3)
-
-
-def _of_another_step(folder):
+def take_from_another_step(folder):
     shutil.rmtree(folder)
     shutil.copytree(folder.with_name("step-00000006"), folder)
 
 
-DAMAGES = [_truncate, _flip, _empty, _no_description, _no_tensors, _odd_description]
-DAMAGES += [_other_number, _other_step, _other_format, _of_another_step]
+cut = damage_file("model.safetensors", lambda content: content[:-5])
+DAMAGES = {
+    "cut": cut,
+    "one bit": damage_file("model.safetensors", lambda content: content[:-3] + bytes([content[-3] ^ 1]) + content[-2:]),
+    "no tensors": damage_file("model.safetensors", lambda _: None),
+    "empty description": damage_file("checkpoint.json", lambda _: b""),
+    "no description": damage_file("checkpoint.json", lambda _: None),
+    "odd description": damage_file("checkpoint.json", lambda _: b'{"format": 1, "step": "many"}'),
+    "another number": edited(first_loss=4.6),
+    "another step": edited(step=8),
+    "another format": edited(format=3),
+    "files of another step": take_from_another_step,
+}
 
 
 def test_no_flipped_bit_of_a_description_goes_unnoticed(saved):
@@ -116,7 +94,7 @@ def test_no_flipped_bit_of_a_description_goes_unnoticed(saved):
         assert {**expected, **found} == {**found, **expected}  # a flipped blank, or one in the checksum's own name
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_checkpoint_gives_way_to_the_one_before(saved, damage):
     damage(saved / "step-00000009")
     with pytest.raises(CorruptCheckpoint, match="step-00000009"):
@@ -127,7 +105,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(saved, damage):
 
 def test_nothing_but_damage_ends_in_one_sentence(saved):
     for folder in checkpoint_folders(saved):
-        _truncate(folder)
+        cut(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(CheckpointError, match=r"no checkpoint in .* can be used"):
@@ -135,7 +113,7 @@ def test_nothing_but_damage_ends_in_one_sentence(saved):
 
 
 def test_a_damaged_checkpoint_of_the_same_step_is_replaced(saved):
-    _truncate(saved / "step-00000009")
+    cut(saved / "step-00000009")
     save_checkpoint(saved, 9, TENSORS, {})
     assert latest_checkpoint(saved).step == 9
 
@@ -188,9 +166,3 @@ def test_checkpoints_are_not_written_through_a_link(tmp_path):
     with pytest.raises(ValueError, match=r"checkpoints is a link, .* remove the link"):
         save_checkpoint(tmp_path / "checkpoints", 1, TENSORS, {})
     assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-def test_what_a_killed_process_left_is_never_taken_for_a_checkpoint(saved):
-    shutil.copytree(saved / "step-00000009", saved / ".step-00000012.77.tmp")
-    (saved / ".step-00000003.77.old").mkdir()
-    assert latest_checkpoint(saved).step == 9

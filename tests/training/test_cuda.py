@@ -6,11 +6,12 @@ from command_line import make_domains, overriding, weights
 
 from sohot.cli import main
 from sohot.data import AugmentedImages, InputSpec, scan_folder
-from sohot.methods import FitSettings
-from sohot.training import Diverged, TensorInputs, fit
+from sohot.training import Diverged
 from sohot.training.logs import read_csv_log
 from sohot.training.run_files import checkpoint_folders
 from sohot.training.trainer import READ_EVERY
+
+from .test_resume import Stop, stop_at
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),
@@ -21,18 +22,6 @@ KINDS = [
     {"method": "so+to", "precision": "bf16-mixed"},
     {"precision": "16-mixed", "clip_norm": 1},
 ]
-
-
-class Stop(Exception):
-    pass
-
-
-def stop_at(step):
-    def on_step(record):
-        if record["step"] == step:
-            raise Stop
-
-    return on_step
 
 
 def difference(one, other):
@@ -61,23 +50,6 @@ def test_a_resumed_run_ends_where_an_undisturbed_one_does(train, standin, tmp_pa
     assert difference(whole.model, rest.model) < 1e-6
     assert whole.history[-1]["loss"] < whole.history[0]["loss"]
     assert [row["step"] for row in read_csv_log(tmp_path / "cut" / "log.csv")] == list(range(1, 51))
-
-
-def test_what_is_read_ahead_is_drawn_again_when_resumed(standin, tmp_path):
-    class Noisy(TensorInputs):
-        def batch(self, rows):
-            return super().batch(rows) + 0.1 * torch.randn(len(rows), 4)
-
-    def run(name, on_step=None):
-        source, source_labels, target, target_labels = standin.problem()
-        settings = FitSettings(steps=30, checkpoint_every=7, device="cuda", loggers="none")
-        data = Noisy(source), source_labels, Noisy(target), target_labels
-        return fit(standin.SmallStreams(), *data, settings, run_dir=tmp_path / name, resume=True, on_step=on_step)
-
-    whole = run("whole")
-    with pytest.raises(Stop):
-        run("cut", stop_at(16))
-    assert difference(whole.model, run("cut").model) < 1e-6
 
 
 def test_divergence_is_seen_soon_and_never_saved(train, tmp_path):

@@ -20,7 +20,6 @@ from sohot.training import load_run
 from sohot.training.fabric import make_fabric
 from sohot.training.logs import read_csv_log
 from sohot.training.randomness import reproducible, seed_all, step_seed
-from sohot.training.ranks import Ranks
 
 from .conftest import load
 
@@ -146,16 +145,3 @@ def test_dropout_differs_by_rank_and_step_but_not_by_resuming():
 def test_several_devices_need_a_launcher():
     with pytest.raises(ValueError, match="devices=2 needs 2 processes: run the script with torchrun"):
         make_fabric(FitSettings(devices=2, device="cpu"))
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 5])
-@pytest.mark.parametrize("rows", [0, 1, 2, 7])
-def test_shares_are_the_whole_and_differ_by_one_at_most(count, rows):
-    ranks = [Ranks(count, own) for own in range(count)]
-    sizes = ranks[0].shares(rows)
-    assert sum(sizes) == rows
-    assert max(sizes) - min(sizes) <= 1
-    index = torch.arange(rows)
-    together = torch.cat([one.share(index)[:size] for one, size in zip(ranks, sizes, strict=True)])
-    assert together.equal(index)
-    assert all(len(one.share(index)) == max(size, min(rows, 1)) for one, size in zip(ranks, sizes, strict=True))

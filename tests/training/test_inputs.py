@@ -1,20 +1,15 @@
 import pytest
 import torch
 
-from sohot.data.batches import BalancedBatches
+from sohot.data import BalancedBatches
 from sohot.methods import FitSettings
-from sohot.training import TensorInputs, predict_logits
+from sohot.training import Inputs, TensorInputs, predict_logits
 from sohot.training.fabric import make_fabric
-from sohot.training.inputs import Domain, Inputs, Rows, WholeSet, fingerprint_batches
+from sohot.training.inputs import Domain, WholeSet
 from sohot.training.ranks import Ranks
 from sohot.training.trainer import Trainer
 
 LABELS = torch.tensor([0, 0, 0, 1, 2])
-
-
-def show(domain, rows, ranks=None):
-    device = torch.device("cpu")
-    return domain.bring(rows, domain.read(rows, device, ranks or Ranks()), device)
 
 
 def test_fingerprints_tell_data_apart():
@@ -22,64 +17,6 @@ def test_fingerprints_tell_data_apart():
     prints = [TensorInputs(y).fingerprint() for y in (x, x.clone(), x + 1, x.double(), x[:5], x.reshape(6, 2, 1))]
     assert prints[0] == prints[1]
     assert len(set(prints)) == 5
-
-
-def test_of_a_large_tensor_a_sample_is_enough(monkeypatch):
-    monkeypatch.setattr("sohot.training.inputs._HASHED_BYTES", 64)
-    x = torch.randn(100, 4)
-    assert TensorInputs(x).fingerprint() == TensorInputs(x.clone()).fingerprint()
-    assert TensorInputs(x).fingerprint() != TensorInputs(x + 1).fingerprint()
-
-
-def test_rows_are_given_in_the_order_asked_for():
-    domain = Domain("source", TensorInputs(torch.arange(8.0).reshape(4, 2)), [0, 1, 2, 0], 3)
-    inputs, labels = show(domain, [3, 1])
-    assert inputs.tolist() == [[6, 7], [2, 3]]
-    assert labels.tolist() == [0, 1]
-
-
-def test_a_rank_is_shown_its_rows_and_all_labels():
-    domain = Domain("source", TensorInputs(torch.arange(8.0).reshape(4, 2)), [0, 1, 2, 0], 3)
-    shown = [show(domain, [3, 1, 0], Ranks(count=2, own=own)) for own in (0, 1)]
-    assert [one.inputs.tolist() for one in shown] == [[[6, 7]], [[2, 3], [0, 1]]]
-    assert all(one.labels.tolist() == [0, 1, 0] for one in shown)
-    assert show(domain, [], Ranks(count=2)) is None
-
-
-def test_the_same_rows_are_not_fetched_twice_unless_they_may_differ():
-    class Random(TensorInputs):
-        def batch(self, rows):
-            return super().batch(rows) + torch.rand(())
-
-    rows = WholeSet(4, 0).batch(0)[0]
-    fixed = Domain("source", TensorInputs(torch.zeros(4, 2)), [0] * 4, 1)
-    assert show(fixed, rows)[0] is show(fixed, rows)[0]
-    random = Domain("source", Random(torch.zeros(4, 2)), [0] * 4, 1)
-    assert not show(random, rows)[0].equal(show(random, rows)[0])
-
-
-def test_rows_read_ahead_of_the_same_rows_are_those_already_brought():
-    domain = Domain("source", TensorInputs(torch.zeros(4, 2)), [0] * 4, 1)
-    rows, here, device = WholeSet(4, 0).batch(0)[0], torch.device("cpu"), torch.device("meta")
-    first, ahead = (domain.read(rows, here, Ranks()) for _ in range(2))
-    brought = domain.bring(rows, first, device)
-    assert brought.inputs.device == device
-    assert domain.bring(rows, ahead, device) is brought
-
-
-@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_rows_on_the_device_are_gathered_there(layout):
-    images = torch.randn(4, 3, 5, 2).contiguous(memory_format=layout)
-    domain = Domain("source", TensorInputs(images), [0, 1, 2, 0], 3)
-    inputs, labels = domain.show(Rows(torch.tensor([3, 1])))
-    assert inputs.equal(images[[3, 1]])
-    assert inputs.is_contiguous(memory_format=layout)
-    assert labels.tolist() == [0, 1]
-
-
-def test_batches_of_other_rows_have_another_fingerprint(standin):
-    prints = {fingerprint_batches(standin.RandomRows(9, 9, seed), 5) for seed in (0, 0, 1)}
-    assert len(prints) == 2
 
 
 def test_what_counts_as_inputs():

@@ -18,11 +18,6 @@ def test_neighbours_are_the_most_similar_others():
         assert others == [own, *ranked[:3]]
 
 
-def test_the_length_of_a_feature_does_not_matter():
-    lengths = torch.rand(40, 1, generator=torch.Generator().manual_seed(1)) + 0.5
-    assert torch.equal(nearest_rows(features(), 3), nearest_rows(lengths * features(), 3))
-
-
 def test_shuffled_rows_have_the_same_neighbours():
     order = torch.randperm(40, generator=torch.Generator().manual_seed(2))
     shuffled = order[nearest_rows(features()[order], 3)]

@@ -71,15 +71,3 @@ def test_weights_stay_nearer_to_their_start_the_stronger_the_pull(train, standin
         return sum(float((a - b).detach().square().sum()) for a, b in pairs)
 
     assert moved(l2_sp=10.0) < moved(l2_sp=1.0) < moved(l2_sp=0.0)
-
-
-def test_bad_settings_are_named():
-    for name, value in {"loss_weight": -1.0, "margin": -1.0, "l2_sp": -0.1}.items():
-        with pytest.raises(ValueError, match=f"{name} must be a finite number of at least 0"):
-            FitSettings(**{name: value})
-    with pytest.raises(ValueError, match="temperature must be above 0"):
-        FitSettings(temperature=0.0)
-    with pytest.raises(ValueError, match="head_first must be between 0 and 1"):
-        FitSettings(head_first=1.5)
-    with pytest.raises(ValueError, match="needs a method that aligns scatters"):
-        FitSettings(method="ccsa", orders=(2, 3))

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from torch import nn
 
 from sohot.training import TensorInputs
 from sohot.training.collapse import Collapse, PoolHealth
@@ -14,78 +13,39 @@ from .test_resume import Stop, stop_at
 POOL = {"pool_rows": 12, "steps": 14}
 
 
-@pytest.fixture
-def pool(standin):
-    """Forty rows of the target, in two views."""
-    rows = standin.problem((24, 40))[2]
-    noise = 0.2 * torch.randn(rows.shape, generator=torch.Generator().manual_seed(5))
-    return PoolInputs(TensorInputs(rows), TensorInputs(rows + noise))
-
-
-class Plain(nn.Module):
-    """Streams without randomness and without statistics of a batch, so that rows do not see each other."""
-
-    num_classes = 3
-
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.tail, self.head = nn.Sequential(nn.Linear(4, 6), nn.Tanh()), nn.Linear(6, 3)
-
-    def forward(self, source, target, *, from_trunk=False):
-        del from_trunk
-        features = [None if x is None else self.tail(x) for x in (source, target)]
-        logits = [None if x is None else self.head(x) for x in features]
-        return Output(*features, *logits)
-
-    def parameter_groups(self, lr, head_factor=10.0):
-        del head_factor
-        return [
-            {"name": "tail", "params": list(self.tail.parameters()), "lr": lr},
-            {"name": "head", "params": list(self.head.parameters()), "lr": lr},
-        ]
-
-    def head_penalty(self, weight_decay, coupling):
-        del coupling
-        return weight_decay * self.head.weight.square().sum()
-
-
-class Output:
-    def __init__(self, source_features, target_features, source_logits, target_logits):
-        self.source_features, self.target_features = source_features, target_features
-        self.source_logits, self.target_logits = source_logits, target_logits
-        self.clip_rate = None
-
-
 def close(one, other, tolerance=1e-6):
     pairs = zip(one.state_dict().values(), other.state_dict().values(), strict=True)
     return all(torch.allclose(a, b, atol=tolerance) for a, b in pairs)
 
 
-def test_a_pool_that_weighs_nothing_changes_nothing(train, pool):
-    without = train(Plain(), method="s+t")
+def test_a_pool_that_weighs_nothing_changes_nothing(train, plain_streams, pool):
+    without = train(plain_streams(), method="s+t")
     nothing = {"pool_loss": "im", "pool_weight": 0.0}
-    with_pool = train(Plain(), method="s+t", pool=pool, teacher=0.0, pool_rows=12, **nothing)
+    with_pool = train(plain_streams(), method="s+t", pool=pool, teacher=0.0, pool_rows=12, **nothing)
     assert close(without.model, with_pool.model)
 
 
 @pytest.mark.parametrize("method", ["so+zeta", "m", "ccsa"])
-def test_only_labelled_rows_are_aligned(train, pool, method):
-    without = train(Plain(), method=method)
-    with_pool = train(Plain(), method=method, pool=pool, pool_loss="im", pool_weight=0.0, teacher=0.0, pool_rows=12)
+def test_only_labelled_rows_are_aligned(train, plain_streams, pool, method):
+    without = train(plain_streams(), method=method)
+    with_pool = train(
+        plain_streams(), method=method, pool=pool, pool_loss="im", pool_weight=0.0, teacher=0.0, pool_rows=12
+    )
     assert close(without.model, with_pool.model)
 
 
-def test_the_kept_model_is_the_running_average(train, pool):
+def test_the_kept_model_is_the_running_average(train, plain_streams, pool):
     nothing = {"pool_loss": "im", "pool_weight": 0.0, "pool_rows": 12}
-    kept = train(Plain(), method="s+t", pool=pool, teacher=0.9, **nothing).model
-    average, states = Teacher(Plain(), 0.9), []
+    kept = train(plain_streams(), method="s+t", pool=pool, teacher=0.9, **nothing).model
+    average, states = Teacher(plain_streams(), 0.9), []
     for steps in range(1, 13):  # a constant rate, so that each run is the beginning of the next
         options = {"steps": steps, "schedule": "constant", "warmup": 0.0}
-        states.append(train(Plain(), method="s+t", **options).model)
+        states.append(train(plain_streams(), method="s+t", **options).model)
     for state in states:
         average.follow(state)
-    constant = train(Plain(), method="s+t", pool=pool, teacher=0.9, schedule="constant", warmup=0.0, **nothing).model
+    constant = train(
+        plain_streams(), method="s+t", pool=pool, teacher=0.9, schedule="constant", warmup=0.0, **nothing
+    ).model
     assert close(average.model, constant)
     assert not close(kept, states[-1])
 
@@ -99,6 +59,7 @@ def test_the_kept_model_is_the_running_average(train, pool):
         {"method": "ccsa", "neighbours": 3},
         {"method": "s"},
         {"method": "t"},
+        {"method": "fixmatch"},
     ],
 )
 def test_a_resumed_run_ends_in_the_same_bits(train, pool, standin, same_weights, tmp_path, options):
@@ -115,23 +76,23 @@ def test_a_resumed_run_ends_in_the_same_bits(train, pool, standin, same_weights,
     assert same_weights(whole.model, again.model)
 
 
-def test_a_collapse_is_undone(train, pool, monkeypatch):
+def test_a_collapse_is_undone(train, plain_streams, pool, monkeypatch):
     monkeypatch.setattr(PoolHealth, "check", lambda *_: Collapse.SWALLOWED)
-    result = train(Plain(), method="s+t", pool=pool, pool_rows=12, steps=25, pool_weight=50.0)
+    result = train(plain_streams(), method="s+t", pool=pool, pool_rows=12, steps=25, pool_weight=50.0)
     assert "swallowed" in result.pool["collapse"]
     assert "by step 10" in result.pool["collapse"]
     assert "mask_rate" in result.history[9]
     assert "mask_rate" not in result.history[10]
-    first = train(Plain(), method="s+t", steps=1, lr=1e-9).model  # practically the start
+    first = train(plain_streams(), method="s+t", steps=1, lr=1e-9).model  # practically the start
     with torch.no_grad():
         x = pool.weak.tensor
         moved = (result.model(None, x).target_logits - first(None, x).target_logits).abs().mean()
     assert moved < 1.0  # a weight of 50 would have taken it far away
 
 
-def test_a_collapse_is_seen_though_class_shares_are_evened_out(train, pool, monkeypatch):
+def test_a_collapse_is_seen_though_class_shares_are_evened_out(train, plain_streams, pool, monkeypatch):
     """Pseudo-labels with equal shares name every class, whatever the teacher says."""
-    seen, biased = [], Plain()
+    seen, biased = [], plain_streams()
     with torch.no_grad():
         biased.head.bias.copy_(torch.tensor([5.0, 0.0, 0.0]))
     monkeypatch.setattr(PoolHealth, "check", lambda _, labels, _spread: seen.append(labels.clone()))
@@ -142,23 +103,23 @@ def test_a_collapse_is_seen_though_class_shares_are_evened_out(train, pool, monk
 
 
 @pytest.mark.parametrize("steps", [12, 20])
-def test_a_collapse_at_the_end_leaves_the_start(train, pool, monkeypatch, steps, same_weights):
+def test_a_collapse_at_the_end_leaves_the_start(train, plain_streams, pool, monkeypatch, steps, same_weights):
     monkeypatch.setattr(PoolHealth, "check", lambda *_: found.pop())
     found = [Collapse.SHRUNK, *[None] * (steps // 10)]
-    result = train(Plain(), method="s+t", pool=pool, pool_rows=12, steps=steps)
+    result = train(plain_streams(), method="s+t", pool=pool, pool_rows=12, steps=steps)
     assert result.pool["collapse"] == (
         "the features of the unlabelled images had shrunk to a point by the last step, so the run keeps the model from "
         "which training started"
     )
-    assert same_weights(result.model, Plain())
+    assert same_weights(result.model, plain_streams())
 
 
-def test_neighbours_have_a_say_in_pseudo_labels(train, pool):
+def test_neighbours_have_a_say_in_pseudo_labels(train, plain_streams, pool):
     """With all rows as neighbours all have one label; with none, or with copies of a row, each has its own."""
 
     def seen(pool, count, **changed):
         options = {"pool_rows": 12, "steps": 1, "threshold": 0.0, "prior": "none"}
-        return train(Plain(), method="s+t", pool=pool, neighbours=count, **options, **changed).history[0]
+        return train(plain_streams(), method="s+t", pool=pool, neighbours=count, **options, **changed).history[0]
 
     assert seen(pool, 39)["pool_largest"] == 1.0
     alone = seen(pool, 0)

@@ -7,22 +7,13 @@ from torch import nn
 from sohot.functional.unlabelled import mean_entropy
 from sohot.methods import POOL_NAMES, FitSettings, method
 from sohot.methods.pool_recipes import RECIPES
-from sohot.training import TensorInputs
-from sohot.training.objective import Objective
-from sohot.training.pool_rows import PoolBatch, PoolInputs
+from sohot.training import Objective
+from sohot.training.pool_rows import PoolBatch
 from sohot.training.pool_terms import TERMS
 from sohot.training.step import TrainingStep
 from sohot.training.teacher import Teacher
 
-from .test_pool import Plain, close
-from .test_resume import Stop, stop_at
-
-
-@pytest.fixture
-def pool(standin):
-    rows = standin.problem((24, 40))[2]
-    noise = 0.2 * torch.randn(rows.shape, generator=torch.Generator().manual_seed(5))
-    return PoolInputs(TensorInputs(rows), TensorInputs(rows + noise))
+from .test_pool import close
 
 
 def test_every_recipe_is_made_of_known_terms():
@@ -30,11 +21,11 @@ def test_every_recipe_is_made_of_known_terms():
 
 
 @pytest.mark.parametrize("name", POOL_NAMES)
-def test_a_method_is_both_domains_with_its_recipe(train, pool, same_weights, name):
+def test_a_method_is_both_domains_with_its_recipe(train, plain_streams, pool, same_weights, name):
     given = {"pool": pool, "pool_rows": 12, "steps": 4, "lr": 0.002}
-    as_method = train(Plain(), method=name, **given)
-    as_recipe = train(Plain(), method="s+t", pool_loss=name, **given)
-    plain = train(Plain(), method=name, pool_weight=0.0, **given)
+    as_method = train(plain_streams(), method=name, **given)
+    as_recipe = train(plain_streams(), method="s+t", pool_loss=name, **given)
+    plain = train(plain_streams(), method=name, pool_weight=0.0, **given)
     assert same_weights(as_method.model, as_recipe.model)
     if name != "fixmatch":  # whose threshold no row may reach at first
         assert not same_weights(as_method.model, plain.model)
@@ -43,37 +34,27 @@ def test_a_method_is_both_domains_with_its_recipe(train, pool, same_weights, nam
 
 
 @pytest.mark.parametrize("name", ["so+zeta", "m", "means"])
-def test_any_alignment_combines_with_any_recipe(train, pool, name):
-    result = train(Plain(), method=name, pool_loss="entropy", pool=pool, pool_rows=12, steps=3)
+def test_any_alignment_combines_with_any_recipe(train, plain_streams, pool, name):
+    result = train(plain_streams(), method=name, pool_loss="entropy", pool=pool, pool_rows=12, steps=3)
     assert {"alignment", "entropy"} <= result.history[-1].keys()
 
 
-def test_a_resumed_run_ends_in_the_same_bits(train, pool, standin, same_weights, tmp_path):
-    options = {"method": "fixmatch", "pool": pool, "pool_rows": 12, "steps": 8, "checkpoint_every": 3}
-    options["batches"] = standin.RandomRows(24, 9)
-    whole = train(Plain(), run_dir=tmp_path / "whole", **options)
-    with pytest.raises(Stop):
-        train(Plain(), run_dir=tmp_path / "cut", on_step=stop_at(5), **options)
-    rest = train(Plain(), run_dir=tmp_path / "cut", resume=True, **options)
-    assert rest.resumed_from == 3
-    assert same_weights(whole.model, rest.model)
-
-
 @pytest.mark.parametrize("name", ["fixmatch", "adamatch"])
-def test_labels_come_from_the_weights_themselves_and_an_average_is_tested(train, pool, name):
+def test_labels_come_from_the_weights_themselves_and_an_average_is_tested(train, plain_streams, pool, name):
     """With a weight of 0 the student is that of s+t, so that its path is known."""
     constant = {"schedule": "constant", "warmup": 0.0}
-    kept = train(Plain(), method=name, pool=pool, pool_weight=0.0, pool_rows=12, steps=4, **constant)
-    average = Teacher(Plain(), decay=0.99)
+    kept = train(plain_streams(), method=name, pool=pool, pool_weight=0.0, pool_rows=12, steps=4, **constant)
+    average = Teacher(plain_streams(), decay=0.99)
     for steps in range(1, 5):
-        student = train(Plain(), method="s+t", steps=steps, **constant).model
+        student = train(plain_streams(), method="s+t", steps=steps, **constant).model
         average.follow(student)
     assert close(kept.model, average.model)
-    student = train(Plain(), method="s+t", steps=3, **constant).model.eval()  # which labels the rows of the fourth step
+    # Which labels the rows of the fourth step:
+    student = train(plain_streams(), method="s+t", steps=3, **constant).model.eval()
     with torch.no_grad():
         confidence = student(None, pool.weak.tensor).target_logits.softmax(1).max(1).values
     if name == "fixmatch":  # all rows are labelled anew in each step of a batch of 40
-        kept = train(Plain(), method=name, pool=pool, pool_weight=0.0, pool_rows=40, steps=4, **constant)
+        kept = train(plain_streams(), method=name, pool=pool, pool_weight=0.0, pool_rows=40, steps=4, **constant)
         assert kept.history[-1]["mask_rate"] == pytest.approx((confidence >= 0.95).float().mean().item())
 
 
@@ -82,8 +63,8 @@ def step_of(name: str, model: nn.Module, weight: float) -> TrainingStep:
     return TrainingStep(model, Objective(method("s+t"), 3, settings, with_pool=True), settings)
 
 
-def test_entropy_is_lowered_by_classifier_and_features():
-    model, x, y = Plain(), torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 3
+def test_entropy_is_lowered_by_classifier_and_features(plain_streams):
+    model, x, y = plain_streams(), torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 3
     of_pool = torch.randn(20, 4, generator=torch.Generator().manual_seed(1))
     labels, prior = torch.zeros(20, dtype=torch.int64), torch.full((3,), 1 / 3)
     batch = PoolBatch(of_pool, labels, torch.ones(20), prior, torch.ones(()), None)
@@ -95,6 +76,6 @@ def test_entropy_is_lowered_by_classifier_and_features():
 
 
 @pytest.mark.parametrize("name", POOL_NAMES)
-def test_without_a_pool_there_is_nothing_to_learn_from(train, name):
+def test_without_a_pool_there_is_nothing_to_learn_from(train, plain_streams, name):
     with pytest.raises(ValueError, match=f"method '{name}' learns from unlabelled target images: pass a pool"):
-        train(Plain(), method=name)
+        train(plain_streams(), method=name)

@@ -25,14 +25,6 @@ class Reader:
         return step, torch.rand(1).item()
 
 
-def test_without_a_gpu_everything_happens_here_and_in_order():
-    reader = Reader()
-    ahead = ReadAhead(reader, last=3, gpu=None)
-    assert [ahead.batch(step)[0] for step in range(3)] == reader.steps == [0, 1, 2]
-    assert reader.threads == {threading.current_thread()}
-    ahead.close()
-
-
 def test_the_next_batch_is_read_and_none_beyond_the_last():
     reader = Reader()
     ahead = ReadAhead(reader, last=3, gpu=GPU)

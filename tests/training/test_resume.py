@@ -26,6 +26,8 @@ KINDS = [
     {"method": "lp-ft"},
 ]
 
+NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+
 
 class Stop(Exception):
     pass
@@ -52,26 +54,25 @@ def test_a_resumed_run_ends_in_the_same_bits(train, standin, same_weights, tmp_p
     assert same_weights(whole.objective, rest.objective)
 
 
-def test_bookkeeping_does_not_change_the_result(train, same_weights, tmp_path):
-    one = train(run_dir=tmp_path / "one", checkpoint_every=1, keep_checkpoints=1)
-    assert same_weights(one.model, train().model)
-
-
-def test_inputs_may_draw_from_the_global_generators(standin, same_weights, tmp_path):
+@pytest.mark.filterwarnings("ignore")  # kernels of GPUs without a deterministic form say so
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=NEEDS_GPU)])  # a GPU's are read ahead
+def test_inputs_may_draw_from_the_global_generators(standin, tmp_path, device):
     class Noisy(TensorInputs):
         def batch(self, rows):
             return super().batch(rows) + 0.1 * torch.randn(len(rows), 4)
 
     def run(name, on_step=None):
         source, source_labels, target, target_labels = standin.problem()
-        settings = FitSettings(steps=8, checkpoint_every=3, device="cpu", loggers="none")
+        settings = FitSettings(steps=30, checkpoint_every=7, device=device, loggers="none")
         data = Noisy(source), source_labels, Noisy(target), target_labels
         return fit(standin.SmallStreams(), *data, settings, run_dir=tmp_path / name, resume=True, on_step=on_step)
 
     whole = run("whole")
     with pytest.raises(Stop):
-        run("cut", stop_at(5))
-    assert same_weights(whole.model, run("cut").model)
+        run("cut", stop_at(16))
+    resumed, tolerance = run("cut").model.state_dict(), 0 if device == "cpu" else 1e-6
+    for name, x in whole.model.state_dict().items():
+        torch.testing.assert_close(resumed[name], x, rtol=0, atol=tolerance)
 
 
 def test_a_finished_run_is_loaded_and_not_trained_again(train, standin, same_weights, tmp_path):

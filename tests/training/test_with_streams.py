@@ -35,23 +35,6 @@ def test_every_kind_of_streams_trains(kind, method):
     assert not predict_logits(model, TensorInputs(TARGET)).allclose(before)  # what is tested is what has learned
 
 
-def test_a_resumed_run_ends_in_the_same_bits(tmp_path):
-    class Stop(Exception):
-        pass
-
-    def stop(record):
-        if record["step"] == 5:
-            raise Stop
-
-    whole, cut = build(streams="separate", heads="coupled"), build(streams="separate", heads="coupled")
-    train(whole, method="so+zeta")
-    with pytest.raises(Stop):
-        train(cut, method="so+zeta", run_dir=tmp_path, on_step=stop)
-    resumed = build(streams="separate", heads="coupled")
-    assert train(resumed, method="so+zeta", run_dir=tmp_path, resume=True).resumed_from == 4
-    assert all(resumed.state_dict()[name].equal(tensor) for name, tensor in whole.state_dict().items())
-
-
 def test_training_on_the_trunks_output_is_training_on_images():
     on_images, on_trunk = build(trains="paper"), build(trains="paper")
     trunk = on_trunk.trunk("target")

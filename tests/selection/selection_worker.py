@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from sohot.selection.search import select
+from sohot.selection import select
 
 SPACE = {"x": {"low": -2.0, "high": 2.0}, "kind": ["a", "b"]}
 TRIALS = 14

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sohot.selection.folds import TooFewShots, deal
+from sohot.selection import TooFewShots, deal
 
 LABELS = st.lists(st.integers(0, 4), min_size=1, max_size=30)
 

@@ -8,16 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import optuna
 import pytest
 
 import sohot
 from sohot._process import Runner
+from sohot.selection import AllFailed, parse_space, select
 from sohot.selection import study as study_module
-from sohot.selection.choice import AllFailed
 from sohot.selection.held_out import HeldOut
-from sohot.selection.search import select
-from sohot.selection.search_space import combinations, parse_space
+from sohot.selection.search_space import combinations
 from sohot.selection.study import Tried
 
 TRIALS = 14
@@ -180,13 +178,6 @@ def test_a_machine_that_is_silent_for_a_minute_is_taken_for_dead(tmp_path, monke
             here.append(attempt.number)
             attempt.finish(0.0)
     assert here == [*tried_again, 1, 2]
-
-
-def test_optunas_logging_is_left_as_it_was(tmp_path, capfd):
-    before = optuna.logging.get_verbosity()
-    run(wide_score, WIDE, tmp_path, trials=2)
-    assert optuna.logging.get_verbosity() == before
-    assert capfd.readouterr() == ("", "")
 
 
 @pytest.fixture(scope="module")

@@ -64,6 +64,19 @@ def test_labels_are_those_of_one_process_to_the_byte(
     assert not (tmp_path / "ray.csv.parts").exists()
 
 
+@pytest.mark.usefixtures("computed")
+def test_runs_are_averaged_as_in_one_process(
+    sohot: Command, trained: tuple[Path, Domains], many: Path, tmp_path: Path
+) -> None:
+    run, domains = trained
+    options = ("--shots", 2, "--steps", 3, "--seed", 1, "--quiet", "--out", tmp_path / "second")
+    assert sohot("fit", *domains.options(), *options).code == 0
+    words = ("predict", run, many, "--with", tmp_path / "second", "--top", 2, "--quiet", "--json", "--out")
+    plain, ray = sohot(*words, tmp_path / "plain.csv"), sohot(*words, tmp_path / "ray.csv", "--engine", "ray")
+    assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
+    assert ray.json == {**plain.json, "out": str(tmp_path / "ray.csv")}
+
+
 @pytest.mark.parametrize("options", [[], ["--views", "10"], ["--no-labels"]], ids=str)
 def test_features_are_those_of_one_process_to_the_byte(
     sohot: Command, many: Path, tmp_path: Path, computed: list[int], options: list[str]

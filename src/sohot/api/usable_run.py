@@ -84,6 +84,7 @@ class Run:
         top: int = 1,
         unknown_below: float | None = None,
         refuse_wrong: float | None = None,
+        with_: "Run | str | os.PathLike[str] | Sequence[Run | str | os.PathLike[str]]" = (),
     ) -> Predictions:
         """Label images, with calibrated probabilities if the run has held-out images to calibrate by.
 
@@ -94,6 +95,7 @@ class Run:
             top: How many of the most likely classes to give.
             unknown_below: Answer "unknown" where the most likely class is less likely than this.
             refuse_wrong: Choose that limit by the run's held-out images, to refuse this share of wrong answers.
+            with_: Other runs of the same classes, or their folders: the log-probabilities of all are averaged.
 
         Returns:
             One row per image, in the order given; the label of an image that cannot be read is None.
@@ -102,20 +104,24 @@ class Run:
             FileNotFoundError: There is no such file or folder.
             ValueError: No image can be read, or an argument is wrong.
         """
-        from ..cli.unknown import limit_of
+        from ..cli.unknown import limit_of_average
         from ..runs.predictions import check_top, classify, refuse
         from .notebook_progress import progress_bar
 
         for name, share in (("--unknown-below", unknown_below), ("--refuse-wrong", refuse_wrong)):
             if share is not None:
                 above_zero(most=1).check(share, name)
+        several = [with_] if isinstance(with_, (Run, str, os.PathLike)) else with_
+        others = [other if isinstance(other, Run) else Run(other, device=self.device) for other in several]
         run = self.model
         check_top(top, run.classes)
-        limit = limit_of(self.path, run.calibration, unknown_below, refuse_wrong, run.folded_temperature)
+        runs = {self.path: run} | {other.path: other.model for other in others}
+        limit = limit_of_average(runs, unknown_below, refuse_wrong)
         refuse([], limit, run.classes)  # before images are read
         with TemporaryDirectory(prefix="sohot-") as scratch, progress_bar(self.progress) as shown:
             named = _named_files(images, Path(scratch))
-            found, unreadable = classify(run, [file for _, file in named], top, progress=shown)
+            files = [file for _, file in named]
+            found, unreadable = classify(run, files, top, progress=shown, others=[*runs.values()][1:])
         if not found:
             raise ValueError(f"none of the {len(named)} files can be read" if named else "images holds no images")
         return Predictions.of(named, refuse(found, limit, run.classes), unreadable)

@@ -137,6 +137,16 @@ def predict(
     json: Json = False,
     trust: Trust = False,
     weights: HeadWeights = None,
+    others: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="RUN",
+            help="Another run of the same classes, whose answers are averaged with those of RUN. May be given several "
+            "times.",
+            show_default=False,
+        ),
+    ] = None,
     engine: ImageEngine = "local",
     address: Address = None,
 ) -> None:
@@ -151,6 +161,8 @@ def predict(
         sohot predict runs/first new_sketches --out labels.csv --top 3
 
         sohot predict runs/first new_sketches --refuse-wrong 0.8
+
+        sohot predict runs/first new_sketches --with runs/second
 
         sohot predict heads/first new_sketches.npz
 
@@ -175,6 +187,7 @@ def predict(
         trust=trust,
         weights=weights,
         cluster=cluster,
+        others=others or (),
     )
 
 

@@ -43,7 +43,7 @@ from .output import (
     say,
     say_left_out,
 )
-from .unknown import limit_of, refusal_as_json, refusal_in_words
+from .unknown import limit_of, limit_of_average, refusal_as_json, refusal_in_words
 
 if TYPE_CHECKING:
     from ..runs.stored_head import StoredHead
@@ -119,8 +119,9 @@ def predict_run(
     trust: bool = False,
     weights: Path | None = None,
     cluster: Cluster | None = None,
+    others: Sequence[Path] = (),
 ) -> None:
-    """Label images, or the rows of feature files, and write the labels as CSV."""
+    """Label images, or the rows of feature files, and write the labels as CSV; of several runs their average."""
     if out == STDOUT:
         out = None
     if out is not None:
@@ -132,26 +133,30 @@ def predict_run(
 
         if cluster is not None:
             raise ValueError("feature files (.npz) are labelled in a moment: leave out --engine ray")
+        if others:
+            raise ValueError("--with averages runs that label images: leave it out for feature files (.npz)")
         head = _head_for(tables, folder, paths)
         limit = limit_of(folder, None, unknown_below, refuse_wrong, head.fit.temperature)
         predictions, classes = label_files(head, tables, top), head.classes
     else:
         files = find_images(paths)
-        run = open_for_use(folder, device if cluster is None else "cpu", trust, weights)
-        limit, classes = (
-            limit_of(folder, run.calibration, unknown_below, refuse_wrong, run.folded_temperature),
-            run.classes,
-        )
+        places = {place: weights if place == folder or is_head(place) else None for place in (folder, *others)}
+        runs = {
+            place: open_for_use(place, device if cluster is None else "cpu", trust, file)
+            for place, file in places.items()
+        }
+        limit, classes = limit_of_average(runs, unknown_below, refuse_wrong), runs[folder].classes
         refuse([], limit, classes)  # before images are read
         check_top(top, classes)
         with bar(quiet) as progress:
             if cluster is None or out is None:
-                predictions, unreadable = classify(run, files, top, workers, progress)
+                run, *rest = runs.values()
+                predictions, unreadable = classify(run, files, top, workers, progress, others=rest)
             else:
                 from ..runs.cluster import label_on  # what only a cluster needs
 
-                options = {"weights": weights, "trust": trust, "progress": progress}
-                predictions, unreadable = label_on(cluster, run, folder, files, top, out, **options)
+                options = {"weights": places, "trust": trust, "progress": progress}
+                predictions, unreadable = label_on(cluster, runs, files, top, out, **options)
         say_left_out(unreadable)
         if not predictions:
             raise ValueError(f"none of the {len(files)} files can be read")
@@ -163,6 +168,7 @@ def predict_run(
     labelled, unknown = len(predictions), sum(bool(prediction.refused) for prediction in predictions)
     result: dict[str, Any] = {
         "run": str(folder),
+        **({"with": [*map(str, others)]} if others else {}),
         "out": None if out is None else str(out),
         "labelled": labelled,
         **({} if limit is None else {"unknown": {"below": limit, "images": unknown}}),

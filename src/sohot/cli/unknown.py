@@ -1,8 +1,11 @@
 """Answers that are refused (`--unknown-below`, `--refuse-wrong`): by which limit, and what that gains and costs."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..runs.loaded_run import LoadedModel
+from ..runs.predictions import check_same_classes
 from ..selection.answers import Refusal
 from ..selection.calibration import Calibration
 from .output import percent, say
@@ -44,6 +47,29 @@ def limit_of(
     found = calibration.answers.refuse_wrong(refuse_wrong)
     say(f"note: {_chosen_limit(found, refuse_wrong)}")
     return found.below
+
+
+def limit_of_average(
+    runs: Mapping[Path, LoadedModel], unknown_below: float | None, refuse_wrong: float | None
+) -> float | None:
+    """Return `limit_of` one run, or of several whose answers are averaged.
+
+    Args:
+        runs: The runs and heads by their folders, the first one first; all must know the same classes.
+        unknown_below: The limit, if the user gives it.
+        refuse_wrong: The share of wrong answers to refuse; held-out images of one run cannot choose for several.
+    """
+    first, *others = runs
+    check_same_classes(runs[first], {folder: runs[folder] for folder in others})
+    if others and refuse_wrong is not None:
+        raise ValueError(
+            "--refuse-wrong chooses by the held-out images of one run: with --with give a limit with --unknown-below"
+        )
+    limits = [
+        limit_of(folder, run.calibration, unknown_below, refuse_wrong, run.folded_temperature)
+        for folder, run in runs.items()
+    ]
+    return limits[0]
 
 
 def _chosen_limit(found: Refusal, share: float) -> str:

@@ -4,7 +4,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from .feature_extraction import as_set, digests
 from .feature_network import FeatureNetwork, create_feature_backbone
 from .feature_set import FeatureSet
 from .loaded_run import LoadedModel, open_model
-from .predictions import BATCH, Network, Prediction, likeliest, pass_readable, without_labels
+from .predictions import BATCH, Network, Prediction, label_batches, pass_readable, without_labels
 from .ray_data import Cluster, Compute, Opens, compute, parts_of
 
 _PARTS, _LEAST, _MOST = 1000, 256, 4096  # parts, and images in each
@@ -42,15 +42,25 @@ class _Passed(NamedTuple):
 
 
 def label_on(
-    cluster: Cluster, run: LoadedModel, path: Path, files: Sequence[Path], top: int, out: Path, **options: Any
+    cluster: Cluster, runs: Mapping[Path, LoadedModel], files: Sequence[Path], top: int, out: Path, **options: Any
 ) -> tuple[list[Prediction], list[LeftOut]]:
-    """Label images as `classify` does, for a file; `options` are `progress` and those of `open_model`."""
-    progress, stamp = options.pop("progress"), _stamp(path)
-    opens = partial(_open_run, path, stamp, options)
-    passed = _pass_on(cluster, without_labels(files), opens, stamp, run.views, out, progress)
-    readable = [files[row] for row in passed.rows]
-    labels = likeliest(readable, passed.outputs, run.classes, top, run.temperature) if readable else []
-    return labels, [LeftOut(files[row], reason) for row, reason in passed.broken.items()]
+    """Label images as `classify` does, by runs in these folders, for a file.
+
+    The options are `progress`, those of `open_model` and `weights`, by folder.
+    """
+    progress, weights, broken = options.pop("progress"), options.pop("weights"), dict[int, str]()
+
+    def passed(path: Path, run: LoadedModel) -> Iterator[tuple[list[int], Tensor]]:
+        stamp = _stamp(path)
+        opens = partial(_open_run, path, stamp, {"weights": weights[path], **options})
+        found = _pass_on(cluster, without_labels(files), opens, stamp, run.views, out, progress)
+        broken.update(found.broken)
+        if found.rows:
+            yield found.rows, found.outputs
+
+    batches = label_batches([*runs.values()], [passed(*one) for one in runs.items()], files, top)
+    predictions = [prediction for batch in batches for prediction in batch]
+    return predictions, [LeftOut(files[row], broken[row]) for row in sorted(broken)]
 
 
 def extract_on(

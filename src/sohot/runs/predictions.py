@@ -4,7 +4,7 @@ import csv
 import io
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from ..data.input_spec import InputSpec
 from ..data.labelled import LabelledImages, Progress
 from ..data.manifest import read_manifest
 from ..data.manifest_rows import FILE, PATH, is_manifest
-from ..data.names import natural_key, printable
+from ..data.names import enumerate_words, natural_key, printable
 from .loaded_run import LoadedModel
 
 BATCH = 32
@@ -96,7 +96,13 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def classify(
-    run: LoadedModel, files: Sequence[Path], top: int = 1, workers: int | None = None, progress: Progress | None = None
+    run: LoadedModel,
+    files: Sequence[Path],
+    top: int = 1,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    *,
+    others: Sequence[LoadedModel] = (),
 ) -> tuple[list[Prediction], list[LeftOut]]:
     """Label images.
 
@@ -106,19 +112,72 @@ def classify(
         top: How many of the most likely classes to return.
         workers: Threads that read images.
         progress: Receives the number of images done.
+        others: Runs and heads whose answers are averaged with its own: `label_batches`.
 
     Returns:
         The predictions in the order of the files, and the unreadable files with the reason.
     """
     check_top(top, run.classes)
-    predictions: list[Prediction] = []
+    runs, images = [run, *others], without_labels(files)
     broken: dict[int, str] = {}
-    network = Network(run.logits, run.input, run.views)
-    for rows, logits in pass_readable(network, without_labels(files), broken, workers):
-        predictions += likeliest([files[row] for row in rows], logits, run.classes, top, run.temperature)
-        if progress is not None:
-            progress("labelling images", len(predictions) + len(broken), len(files))
-    return predictions, [LeftOut(files[row], reason) for row, reason in broken.items()]
+
+    def passed(number: int) -> Iterator[tuple[list[int], Tensor]]:
+        network, done = Network(runs[number].logits, runs[number].input, runs[number].views), number * len(files)
+        for rows, logits in pass_readable(network, images, broken, workers):
+            yield rows, logits
+            done += len(rows)
+            if progress is not None:
+                progress("labelling images", done + len(broken), len(runs) * len(files))
+
+    batches = label_batches(runs, [passed(number) for number in range(len(runs))], files, top)
+    predictions = [prediction for batch in batches for prediction in batch]
+    return predictions, [LeftOut(files[row], broken[row]) for row in sorted(broken)]
+
+
+def label_batches(
+    runs: Sequence[LoadedModel], passes: Sequence[Iterable[tuple[list[int], Tensor]]], files: Sequence[Path], top: int
+) -> Iterator[list[Prediction]]:
+    """Label images by their logits, batch by batch; those of several runs by the mean of their log-probabilities.
+
+    Each run is calibrated before the mean is taken, and an image that one of them cannot read gets no label.
+
+    Args:
+        runs: The runs and heads; the order of the first one's classes decides between equals.
+        passes: For each the rows and logits of batches.
+        files: All images.
+        top: How many of the most likely classes to return.
+    """
+    classes = runs[0].classes
+    if len(runs) == 1:
+        for rows, logits in passes[0]:
+            yield likeliest([files[row] for row in rows], logits, classes, top, runs[0].temperature)
+        return
+    total, times = torch.zeros(len(files), len(classes)), torch.zeros(len(files), dtype=torch.int64)
+    for run, passed in zip(runs, passes, strict=True):
+        order = [run.classes.index(name) for name in classes]
+        for rows, logits in passed:
+            total[rows] += (logits.float() / run.temperature).log_softmax(1)[:, order]
+            times[rows] += 1
+    readable = torch.nonzero(times == len(runs)).flatten()
+    yield likeliest([files[row] for row in readable.tolist()], total[readable] / len(runs), classes, top)
+
+
+def check_same_classes(run: LoadedModel, others: Mapping[Path, LoadedModel]) -> None:
+    """Require that runs whose answers are averaged know the same classes, in any order.
+
+    Args:
+        run: The first run.
+        others: The others, by their folders.
+    """
+    for folder, other in others.items():
+        if lacking := [name for name in run.classes if name not in other.classes]:
+            raise ValueError(f"--with {printable(folder)} lacks classes of the first run: {_named(lacking)}")
+        if strange := [name for name in other.classes if name not in run.classes]:
+            raise ValueError(f"--with {printable(folder)} has classes that the first run lacks: {_named(strange)}")
+
+
+def _named(classes: Sequence[str]) -> str:
+    return enumerate_words(map(repr, classes))
 
 
 class Network(NamedTuple):

@@ -46,7 +46,7 @@ def test_features(shown, trained, tmp_path_factory):
 
 
 def test_packed_weights(shown):
-    packed, told = shown("weights", "pack", "lite0", "--out", "-", "--quiet")
+    packed, told = shown("weights", "lite0", "--out", "-", "--quiet")
     assert len(load(packed)) == 296
     assert told.startswith(b"-: weights of lite0")
 

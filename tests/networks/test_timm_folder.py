@@ -37,7 +37,9 @@ def test_a_folder_gives_the_network_that_was_stored(name, classes, tmp_path):
     with torch.no_grad():
         features = built(images)
         assert torch.equal(features, named(images))
-        expected = model.forward_head(model.forward_features(images), pre_logits=True)
+        tokens = model.forward_features(images)
+        pooled = model.forward_head(tokens, pre_logits=True)
+        expected = torch.cat([pooled, tokens[:, 1:].mean(1)], dim=1) if name == "test_vit" else pooled
     torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-5)
     assert (built.name, built.pretrained, built.input) == (backbone, True, named.input)
     assert built.first_trainable == named.first_trainable

@@ -31,7 +31,7 @@ from .options import (
 )
 from .output import print_json, print_text, say
 from .suggest import suggest
-from .weights import weights_app
+from .weights import weights
 
 app = typer.Typer(
     name="sohot",
@@ -50,7 +50,7 @@ app.command("app", cls=OneValueCommand)(app_command)
 app.command("features", cls=OneValueCommand)(features)
 app.command("fit-features", cls=OneValueCommand)(make_fit_features())
 app.add_typer(data_app)
-app.add_typer(weights_app)
+app.command("weights", cls=OneValueCommand)(weights)
 
 
 @app.callback(invoke_without_command=True)

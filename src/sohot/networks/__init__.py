@@ -7,6 +7,9 @@ from .._lazy import lazy_parts
 if TYPE_CHECKING:
     from .backbone import Backbone as Backbone
     from .names import backbone_names as backbone_names
+    from .recommended import RECOMMENDED as RECOMMENDED
+    from .recommended import RecommendedNetwork as RecommendedNetwork
+    from .recommended import find_recommended as find_recommended
     from .registry import create_backbone as create_backbone
     from .trunk_cache import cache_trunk as cache_trunk
     from .trunk_cache import trunk_key as trunk_key

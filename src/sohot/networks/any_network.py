@@ -10,6 +10,46 @@ from .backbone import Backbone, BackboneOptions
 from .grey import fit_channels
 from .stages import agree, first_of_last_two_blocks, group_stages, is_called_plainly, split_in_stages
 
+
+class TokenFeatures(nn.Module):
+    """A vision transformer of timm whose features are its class token and the mean of its patch tokens, side by side.
+
+    Args:
+        network: The transformer; its first token is that of the class.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+        self.pooling = _ClassAndPatches(int(network.num_prefix_tokens))  # type: ignore[arg-type]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images (B, C, H, W) to features (B, 2 · width)."""
+        features: Tensor = self.pooling(self.network.forward_features(images))  # type: ignore[operator]
+        return features
+
+
+class _ClassAndPatches(nn.Module):
+    """Tokens (B, tokens, width), the first `prefix` of which are not patches, to features (B, 2 · width)."""
+
+    def __init__(self, prefix: int) -> None:
+        super().__init__()
+        self.prefix = prefix
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return torch.cat([tokens[:, 0], tokens[:, self.prefix :].mean(1)], dim=1)
+
+
+def with_token_features(network: nn.Module) -> nn.Module:
+    """Let a vision transformer give class token and patch mean, if both pass its last norm; return others as they are.
+
+    A transformer that normalises after pooling (`fc_norm`), or pools by attention, was trained to use that alone.
+    """
+    tokens = getattr(network, "num_prefix_tokens", 0) > 0 and getattr(network, "cls_token", None) is not None
+    pools = isinstance(getattr(network, "fc_norm", None), nn.Identity) and getattr(network, "attn_pool", None) is None
+    return TokenFeatures(network) if tokens and pools else network
+
+
 _HEAD = ("fc_norm", "head_drop", "head", "head_dist", "attn_pool")
 """What such a network calls after its last block and norm, apart from the pooling of tokens, which is code."""
 
@@ -28,20 +68,26 @@ def split_transformer(network: nn.Module, images: Tensor) -> list[nn.Module] | N
     Returns:
         The stages, or None if the network has another form or the stages do not compute the same.
     """
+    whole, pooling = network, None
+    if isinstance(network, TokenFeatures):
+        network, pooling = network.network, network.pooling
     blocks, norm = getattr(network, "blocks", None), getattr(network, "norm", None)
     if not isinstance(blocks, (nn.Sequential, nn.ModuleList)) or not isinstance(norm, nn.Module):
         return None
     if not hasattr(network, "forward_features") or not hasattr(network, "forward_head"):
         return None
-    network.eval()
+    whole.eval()
     if not is_called_plainly(network, list(blocks), images):
         return None
     kept = {name for name, module in network.named_children() if name not in ("blocks", "norm", *_HEAD)}
-    front, head = _Part(network, "forward_features", kept), _Part(network, "forward_head", {*_HEAD})
-    head.network._parameters, head.network._buffers = {}, {}
-    layers = [front, *blocks, norm, head]
+    layers = [_Part(network, "forward_features", kept), *blocks, norm]
+    if pooling is None:
+        head = _Part(network, "forward_head", {*_HEAD})
+        head.network._parameters, head.network._buffers = {}, {}
+        pooling = head
+    layers.append(pooling)
     try:
-        same = agree(nn.Sequential(*layers)(images), network(images))
+        same = agree(nn.Sequential(*layers)(images), whole(images))
     except (RuntimeError, TypeError, AttributeError, ValueError):
         return None
     return group_stages(layers) if same else None
@@ -83,7 +129,7 @@ def from_network(
         _silence(network)
     whole = Backbone(name, [network], spec)  # raises a clear error if the network does not accept such images
     images = torch.randn(2, spec.channels, spec.size, spec.size, generator=torch.Generator().manual_seed(0))
-    stages = split_in_stages(network, images)
+    stages: list[nn.Module] = [network] if isinstance(network, TokenFeatures) else split_in_stages(network, images)
     if len(stages) == 1:
         stages = split_transformer(network, images) or stages
     row, spec = fit_channels(stages, whole.input, options.channels)

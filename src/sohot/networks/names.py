@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from ..functional.plain_checks import nearest
+from .recommended import PREFIX, RECOMMENDED
 
-NETWORKS = ("lite0", "lite1", "lite2", "alexnet", "vgg16", "resnet50", "small-cnn")
-PREFIX = "timm:"
+NETWORKS = (*(network.name for network in RECOMMENDED), "alexnet", "vgg16", "resnet50", "small-cnn")
 FOLDER = f"{PREFIX}local-dir:"
 """Before the folder of a timm model, as timm itself names it."""
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -16,8 +16,8 @@ def backbone_names() -> list[str]:
     """List the forms of name that `create_backbone` understands.
 
     >>> backbone_names()
-    ['lite0', 'lite1', 'lite2', 'alexnet', 'vgg16', 'resnet50', 'small-cnn', 'timm:NAME', 'timm:local-dir:FOLDER',
-     'FILE.py:function']
+    ['lite0', 'lite1', 'lite2', 'convnext-nano', 'dinov2-small', 'dinov2-base', 'siglip-base', 'alexnet', 'vgg16',
+     'resnet50', 'small-cnn', 'timm:NAME', 'timm:local-dir:FOLDER', 'FILE.py:function']
     """
     return [*NETWORKS, f"{PREFIX}NAME", f"{FOLDER}FOLDER", "FILE.py:function"]
 

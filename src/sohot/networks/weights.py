@@ -17,11 +17,13 @@ from .backbone import BackboneOptions
 State = Mapping[str, Tensor]
 VERSION, BACKBONE = "sohot", "backbone"
 """Metadata of a file of packed weights: the version that packed it, and the name of the backbone."""
+ANOTHER = "make the file by `sohot weights NAME --out FILE`, or copy it again"
+"""What to do about a file that is of no use."""
 PATIENCE = 10.0
 """Seconds to wait for a server that says nothing."""
 ADVICE = (
-    "give a file with --weights FILE (in an experiment: --set weights=FILE), which `sohot weights pack` makes where "
-    "there is a connection, or start untrained with --from-scratch"
+    "give a file with --weights FILE (in an experiment: --set weights=FILE), which `sohot weights NAME --out FILE` "
+    "makes where there is a connection, take --backbone lite0, which needs none, or start untrained with --from-scratch"
 )
 
 
@@ -112,7 +114,7 @@ def _read_torch(file: Path) -> Any:
             "save only the state dict, preferably as safetensors"
         ) from None
     except (RuntimeError, EOFError, OSError, ValueError) as error:
-        raise ValueError(f"weights {file}: the file is damaged ({_first_line(error)})") from None
+        raise ValueError(f"weights {file}: the file is damaged ({_first_line(error)}): {ANOTHER}") from None
 
 
 def _read_safetensors(file: Path) -> dict[str, Tensor]:
@@ -120,7 +122,7 @@ def _read_safetensors(file: Path) -> dict[str, Tensor]:
         return load_file(file)
     except (SafetensorError, OSError, ValueError) as error:
         raise ValueError(
-            f"weights {file}: not safetensors or a torch state dict, or damaged ({_first_line(error)})"
+            f"weights {file}: not safetensors or a torch state dict, or damaged ({_first_line(error)}): {ANOTHER}"
         ) from None
 
 
@@ -135,14 +137,15 @@ def fill(network: nn.Module, state: State, origin: str, name: str, classifier: t
     unexpected = [key for key in state if key not in own and key not in ignored]
     if missing or unexpected:
         raise ValueError(
-            f"weights {origin} do not fit the backbone {name}: {_some(missing)} missing, {_some(unexpected)} unexpected"
+            f"weights {origin} do not fit the backbone {name}: {_some(missing)} missing, {_some(unexpected)} "
+            f"unexpected: {ANOTHER}"
         )
     taken = {key: tensor for key, tensor in state.items() if key not in ignored}
     for key, tensor in taken.items():
         if tensor.shape != own[key].shape:
             raise ValueError(
                 f"weights {origin} do not fit the backbone {name}: {key} has shape {tuple(tensor.shape)}, expected "
-                f"{tuple(own[key].shape)}"
+                f"{tuple(own[key].shape)}: {ANOTHER}"
             )
     network.load_state_dict(taken, strict=False)
 

@@ -107,7 +107,7 @@ class RunConfig(ImageOptions, HeadOptions):
 
     backbone: str = option("lite0", NETWORK, f"Network: {', '.join(backbone_names())}.")
     weights: Path | None = option(
-        None, NETWORK, "File of its weights: safetensors (`sohot weights pack` makes one), or a state dict."
+        None, NETWORK, "File of its weights: safetensors (`sohot weights` makes one), or a state dict."
     )
     from_scratch: bool = option(False, NETWORK, "Start from random weights.")
     tap: str | None = option(None, NETWORK, f"Where to take the features: {', '.join(TAPS[:-1])} or {TAPS[-1]}.")

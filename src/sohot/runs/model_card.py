@@ -9,6 +9,8 @@ from ..data.input_spec import InputSpec
 from ..data.names import enumerate_words, visible
 from ..data.pools import TRANSDUCTIVE
 from ..methods.registry import method
+from ..networks.names import is_folder, is_own
+from ..networks.recommended import find_recommended
 from ..selection.calibration import Calibration, Effect
 from .auto import choice_in_words
 from .calibration_file import read_calibration
@@ -111,13 +113,28 @@ def _use() -> list[str]:
     ]
 
 
+def about_network(description: Mapping[str, Any]) -> dict[str, str]:
+    """Name a described network and, where they are known, its publisher and the licence of its published weights.
+
+    >>> about_network({"backbone": "/home/me/mine.py:net"})
+    {'name': 'mine.py:net'}
+    """
+    backbone = str(description.get("backbone", "unknown"))
+    if is_own(backbone) or is_folder(backbone):
+        return {"name": Path(backbone).name}
+    known = find_recommended(backbone)
+    if known is None or description.get("from_scratch"):
+        return {"name": backbone}
+    model = {} if known.timm is None else {"timm": known.timm}
+    return {"name": backbone, **model, "publisher": known.publisher, "licence": known.licence}
+
+
 def _training(facts: Mapping[str, Any]) -> list[str]:
-    network, data = facts["network"], facts["data"]
-    backbone = str(network.get("backbone", "unknown"))
-    backbone = Path(backbone).name if ".py:" in backbone else backbone
+    data, network = facts["data"], about_network(facts["network"])
+    whose = f", published by {network['publisher']} under {network['licence']}" if "licence" in network else ""
     lines = [
         f"- Method: {plain(facts['method'])}; it was {plain(method(facts['method']).sentence)}",
-        f"- Backbone: {plain(backbone)}",
+        f"- Backbone: {plain(network['name'] + whose)}",
         f"- State: {plain(facts['state'].partition('; continue')[0])}",
     ]
     if facts["selection"]:

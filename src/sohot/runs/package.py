@@ -13,7 +13,7 @@ from .._new_folder import building, require_new
 from ..training.errors import ExportError
 from . import packaged_predict
 from .loaded_run import LoadedModel, export_run
-from .model_card import model_card
+from .model_card import about_network, describe_model, model_card
 
 MODEL, ABOUT = "model.onnx", "package.json"
 REQUIREMENTS = {"numpy": "numpy", "pillow": "PIL", "onnxruntime": "onnxruntime"}
@@ -61,6 +61,7 @@ def write_package(run: LoadedModel, path: Path, folder: Path) -> dict[str, Any]:
             "sohot": __version__,
             "made": made.isoformat(timespec="seconds"),
             "method": run.method,
+            "network": about_network(describe_model(path)["network"]),
             "classes": len(run.classes),
             "input": result["input"],
             "temperature": result["temperature"],

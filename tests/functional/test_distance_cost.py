@@ -1,6 +1,7 @@
 import pytest
 
-from sohot.functional.distance import explicit_cost, explicit_is_cheaper, gram_cost, unique_coefficients
+from sohot.functional import explicit_cost, gram_cost, unique_coefficients
+from sohot.functional.distance import explicit_is_cheaper
 
 
 def test_counts_of_the_paper() -> None:

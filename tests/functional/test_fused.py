@@ -84,11 +84,6 @@ def test_without_triton_forcing_it_says_what_is_missing(monkeypatch: pytest.Monk
         holds()
 
 
-def test_to_a_compiler_the_choice_is_a_constant() -> None:
-    marked = torch.compiler.assume_constant_result(lambda: None)
-    assert vars(fused._suits) == vars(marked) != {}
-
-
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
     """A device that passes for a GPU which has never been tried."""
@@ -109,14 +104,6 @@ def test_a_missing_compiler_is_told_once(monkeypatch: pytest.MonkeyPatch, gpu: t
     with pytest.warns(UserWarning, match=r"cannot compile kernels here \(Failed to find C compiler\. Please .* gcc"):
         assert not fused.kernels_work(gpu)
     assert not fused.kernels_work(gpu)
-
-
-def test_kernels_that_run_are_used(monkeypatch: pytest.MonkeyPatch, gpu: torch.device) -> None:
-    tried: list[torch.device] = []
-    monkeypatch.setattr(fused, "_run_smallest", tried.append)
-    assert fused.kernels_work(gpu)
-    assert fused.kernels_work(gpu)
-    assert tried == [gpu]
 
 
 def test_importing_leaves_the_kernels_and_the_compiler_alone() -> None:

@@ -121,18 +121,6 @@ def test_the_same_in_every_run() -> None:
         assert all(torch.equal(x, y) for x, y in zip(gradient, gradients[0], strict=True))
 
 
-@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
-def test_never_waits_for_the_device() -> None:
-    data = on_gpu(([20] * 31, [3] * 31), 256)
-    align = ScatterAlignment(31, ORDERS, feature_scale="initial", check_values=False, most_rows=23).cuda()
-    align(*data).backward()  # compiled outside
-    try:
-        torch.cuda.set_sync_debug_mode("error")
-        align(*data).backward()
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-
-
 @pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream")  # the test itself works on two streams
 @pytest.mark.parametrize("class_weights", [None, "learned"])
 @pytest.mark.parametrize("rows", [(20, 3), (48, 16)])
@@ -220,3 +208,110 @@ def test_plain_where_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     by_kernel = scatter_alignment(*data, 3, ORDERS)
     monkeypatch.setenv("SOHOT_KERNEL", "plain")
     torch.testing.assert_close(scatter_alignment(*data, 3, ORDERS).loss, by_kernel.loss, rtol=1e-5, atol=0)
+
+
+CLASSES, ROWS = 7, 13
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"class_weights": "learned", "feature_scale": "initial"},
+    {"class_weights": "closed-form", "feature_scale": "unit"},
+    {"estimator": "unbiased"},
+]
+each_option = pytest.mark.parametrize("options", OPTIONS, ids=str)
+
+
+def small_classes(seed: int = 0, size: int = 96) -> list[Tensor]:
+    """Source, its labels, target and its labels."""
+    return list(on_gpu(([9] * CLASSES, [4] * CLASSES), size, seed=seed))
+
+
+def everything(align: ScatterAlignment, data: list[Tensor]) -> list[Tensor]:
+    """Loss, parts, gradients and state of one call."""
+    loss, parts = align(*data, return_parts=True)
+    gradients = torch.autograd.grad(loss, [data[0], data[2], *align.parameters()])
+    return [x.detach().clone() for x in (loss, *parts.values(), *gradients, *align.state_dict().values())]
+
+
+@each_option
+def test_the_module_equals_its_plain_version_in_float64(options: dict[str, Any]) -> None:
+    data, found = small_classes(), []
+    for dtype in (torch.float32, torch.float64):
+        align = ScatterAlignment(CLASSES, ORDERS, **options).to("cuda", dtype)
+        for parameter in align.parameters():
+            parameter.data[..., :2] = torch.tensor([-0.5, 1.5])  # one below 0, where none may be
+        features = [x.detach().to(dtype).requires_grad_() if x.is_floating_point() else x for x in data]
+        align(2 * features[0], *features[1:])  # moves a scale
+        found.append(everything(align, features))
+    for ours, exact in zip(*found, strict=True):
+        assert float((ours.double() - exact).norm()) <= 2e-5 * float(exact.norm()) + 1e-9
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
+@each_option
+def test_no_call_waits_for_the_device(options: dict[str, Any]) -> None:
+    data = small_classes()
+    align = ScatterAlignment(CLASSES, ORDERS, check_values=False, most_rows=ROWS, **options).cuda()
+    everything(align, data)  # compiled outside
+    try:
+        torch.cuda.set_sync_debug_mode("error")
+        everything(align, data)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream")
+@each_option
+def test_captured_calls_move_weights_and_scale_in_each_replay(options: dict[str, Any]) -> None:
+    data = small_classes()
+    align, twin = (
+        ScatterAlignment(CLASSES, ORDERS, check_values=False, most_rows=ROWS, **options).cuda() for _ in range(2)
+    )
+    everything(align, data)
+    align.load_state_dict(twin.state_dict())
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with torch.cuda.graph(graph, stream=stream):
+        loss = align(*data)
+        gradients = torch.autograd.grad(loss, [data[0], data[2]])
+    for seed in (1, 2):
+        for mine, new in zip(data, small_classes(seed), strict=True):
+            mine.data.copy_(new.data)
+        for module in (align, twin):
+            for parameter in module.parameters():
+                parameter.data[..., 0] = -1.0
+        graph.replay()
+        expected = twin(*data)
+        torch.testing.assert_close(loss, expected)
+        torch.testing.assert_close(gradients, torch.autograd.grad(expected, [data[0], data[2]]))
+        for name, value in twin.state_dict().items():
+            torch.testing.assert_close(align.state_dict()[name], value)
+
+
+def test_rows_with_gaps_unaligned_rows_and_columns_with_gaps() -> None:
+    source, source_labels, target, target_labels = small_classes(size=33)
+    expected = scatter_alignment(source, source_labels, target, target_labels, CLASSES).loss
+    wide = torch.zeros(len(source), 50, device="cuda")
+    wide[:, 3:36] = source.detach()
+    for features in (wide[:, 3:36], source.detach().T.contiguous().T):
+        for _ in range(2):
+            loss = scatter_alignment(features, source_labels, target, target_labels, CLASSES).loss
+            torch.testing.assert_close(loss, expected, rtol=1e-5, atol=0)
+
+
+def test_upstream_gradients_anywhere_in_memory() -> None:
+    data = small_classes()
+    align = ScatterAlignment(CLASSES, ORDERS, check_values=False).cuda()
+    (once,) = torch.autograd.grad(align(*data), data[0])
+    for upstream in (torch.tensor(2.0, device="cuda"), torch.arange(4.0, device="cuda")[2]):
+        torch.testing.assert_close(torch.autograd.grad(align(*data), data[0], upstream)[0], 2 * once)
+    upstreams = torch.tensor([1.0, -2.0], device="cuda")
+    (batched,) = torch.autograd.grad(align(*data), data[0], upstreams, is_grads_batched=True)
+    torch.testing.assert_close(batched, upstreams.view(2, 1, 1) * once)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices")
+def test_a_device_that_is_not_the_current_one() -> None:
+    data = small_classes()
+    expected = scatter_alignment(*data, CLASSES, ORDERS).loss
+    for _ in range(2):
+        loss = scatter_alignment(*(x.to("cuda:1") for x in data), CLASSES, ORDERS).loss
+        torch.testing.assert_close(loss.to("cuda:0"), expected)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
+from largest_tensor import LargestTensor
 from oracle import batch, batches
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from sohot import ScatterAlignment, scatter_distance
 from sohot.functional import class_distances, gram, many_rows, scatter_alignment
@@ -95,18 +95,6 @@ def test_the_module_takes_large_classes(in_blocks: Callable[..., None], options:
     expected = align(source, labels, target, target_labels, source_domains=domains)
     in_blocks()
     torch.testing.assert_close(align(source, labels, target, target_labels, source_domains=domains), expected)
-
-
-class LargestTensor(TorchDispatchMode):
-    """Remembers the most numbers that a tensor made inside has."""
-
-    most = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for x in result if isinstance(result, (tuple, list)) else [result]:
-            self.most = max(self.most, x.numel() if isinstance(x, Tensor) else 0)
-        return result
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

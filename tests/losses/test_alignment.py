@@ -142,10 +142,6 @@ def test_training_with_it_brings_the_scatters_together() -> None:
     assert losses[-1] < 0.01 * losses[0]
 
 
-def test_shows_its_settings() -> None:
-    assert "orders=(2, 3)" in repr(ScatterAlignment(3, [2, 3]))
-
-
 @pytest.mark.parametrize(
     ("options", "error", "sentence"),
     [
@@ -200,6 +196,8 @@ ROWS, LABELS = torch.zeros(4, 2), torch.tensor([0, 1, 2, 0])
         ((ROWS, None, ROWS, LABELS), ValueError, "source_labels and target_labels are required unless"),
         ((ROWS, LABELS.tolist(), ROWS, LABELS), TypeError, "source_labels must be a torch.Tensor, got list"),
         ((ROWS.long(), LABELS, ROWS, LABELS), TypeError, "source must hold floating-point numbers"),
+        ((ROWS, LABELS, ROWS + 1j, LABELS), TypeError, "target must hold floating-point numbers, got torch.complex64"),
+        ((ROWS.to_sparse(), LABELS, ROWS, LABELS), TypeError, "source must be a dense tensor, got torch.sparse_coo"),
         ((ROWS, LABELS, ROWS.to("meta"), LABELS), ValueError, "source is on cpu but target is on meta"),
     ],
 )

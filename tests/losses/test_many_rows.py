@@ -1,11 +1,9 @@
 """Losses over pairs of rows, summed part by part: the same numbers and derivatives, and no matrix of all pairs."""
 
-from typing import Any
-
 import pytest
 import torch
+from largest_tensor import LargestTensor
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from sohot.losses import (
     ContrastiveSemanticAlignment,
@@ -57,18 +55,6 @@ def test_many_fits_with_missing_rows(loss: DomainLoss, monkeypatch: pytest.Monke
     expected = value_and_slopes(loss, labels, 2)
     in_parts(monkeypatch, 100)
     torch.testing.assert_close(value_and_slopes(loss, labels, 2), expected)
-
-
-class LargestTensor(TorchDispatchMode):
-    """Remembers the most numbers that a tensor made inside has."""
-
-    most = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for x in result if isinstance(result, (tuple, list)) else [result]:
-            self.most = max(self.most, x.numel() if isinstance(x, Tensor) else 0)
-        return result
 
 
 @each_loss

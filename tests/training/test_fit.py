@@ -68,10 +68,11 @@ def test_batches_may_leave_out_a_domain(train):
 
 
 @pytest.mark.parametrize("precision", ["bf16-mixed", "64-true"])
-def test_precisions(train, standin, precision):
+def test_precisions_and_clipping(train, standin, precision):
     data = [x.double() if precision == "64-true" and x.is_floating_point() else x for x in standin.problem()]
-    result = train(method="so+to+fo+zeta", precision=precision, steps=20, lr=0.05, data=data)
+    result = train(method="so+to+fo+zeta", precision=precision, steps=20, lr=0.05, clip_norm=50.0, data=data)
     assert result.history[-1]["loss"] < result.history[0]["loss"]
+    assert all(math.isfinite(record["gradient_norm"]) for record in result.history)
 
 
 def test_zeta_is_learned_and_stays_at_zero_or_above(train):

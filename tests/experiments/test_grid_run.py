@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from experiment_work import InlineEngine, act, acting, make_cells, notes, result_of, small_grid, write_domains
+from experiment_work import InlineEngine, act, make_cells, result_of, small_grid, write_domains
 
 from sohot.experiments import Store, plan_grid, read_grid, run_grid
 from sohot.experiments.engines import Outcome, make_engine
@@ -42,17 +42,6 @@ def test_a_result_that_cannot_be_stored_is_a_failure(store):
     records = store.records(cells)
     assert [one.status for one in records] == ["failed", "done"]
     assert "its result cannot be stored" in records[0].error
-
-
-def test_failed_cells_are_kept_and_tried_again_when_asked(tmp_path):
-    cells = failing(3)
-    for retry, computed in ((False, 3), (False, 0), (True, 1), (False, 0)):
-        with Store(tmp_path) as store:
-            store.plan(cells, retry=retry)
-            settled = store.settled(cells)
-            left = [cell for cell in cells if cell.key not in settled]
-            assert run_cells(left, store, ENGINE, acting(tmp_path)).computed == computed
-    assert [line.split()[0] for line in notes(tmp_path)] == ["1", "2", "3", "1"]
 
 
 class KillingEngine:

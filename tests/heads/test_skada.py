@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import cross_validate
 from sklearn.preprocessing import StandardScaler
 
 from sohot import SoHoTClassifier, SoHoTClassifierCV
@@ -80,18 +80,6 @@ def test_a_masked_target_is_a_pool() -> None:
     plain = SoHoTClassifier(**params).fit(X[DOMAIN > 0], Y[DOMAIN > 0])
     np.testing.assert_allclose(bare.predict_proba(X), plain.predict_proba(X))
     assert not np.allclose(fitted.predict_proba(X), plain.predict_proba(X), atol=1e-3)
-
-
-def test_a_search_by_a_scorer_of_skada() -> None:
-    search = GridSearchCV(
-        QUICK,
-        {"sigma1": [0.01, 1.0]},
-        scoring=supervised(),
-        cv=StratifiedDomainShuffleSplit(n_splits=2, test_size=0.3, random_state=0),
-        error_score="raise",
-    )
-    search.fit(X, Y, sample_domain=DOMAIN, target_labels=Y)
-    assert search.best_score_ > 0.5
 
 
 @pytest.mark.parametrize(

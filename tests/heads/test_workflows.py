@@ -68,8 +68,3 @@ def test_a_search_within_a_cross_validation() -> None:
     search = SoHoTClassifierCV(QUICK, {"method": ["s+t", "so"]})
     predicted = cross_val_predict(search, DATA.X, DATA.y, params={"sample_domain": DATA.sample_domain}, cv=2)
     assert np.mean(predicted == DATA.y) > 0.5
-
-
-def test_without_domains_it_is_searched_like_any_classifier() -> None:
-    search = GridSearchCV(QUICK, {"head_decay": [1e-4, 1.0]}, cv=3).fit(DATA.X, DATA.y)
-    assert search.best_score_ > 0.8

@@ -33,6 +33,7 @@ def run(folder: Path, log: str, *, kill_at: int | None = None, pause: float = 0.
 
 def fork(folder: Path, log: str, **options: float) -> int:
     """Select in a child, which leaves its result in a file named after the log."""
+    (folder / log).touch()  # a child that starts late may score nothing
     child = os.fork()
     if child == 0:
         try:

@@ -62,17 +62,11 @@ def test_the_seed_decides_what_is_tried(tmp_path):
     assert one != other
 
 
-def test_a_selection_that_is_done_is_not_done_again(tmp_path):
-    chosen, _ = run(wide_score, WIDE, tmp_path, trials=12)
-    again, tried = run(wide_score, WIDE, tmp_path, trials=12)
-    assert (again, tried) == (chosen, [])
-
-
 def test_more_trials_go_on_and_fewer_look_at_the_first_alone(tmp_path):
     few, tried = run(wide_score, WIDE, tmp_path, trials=5)
     _, more = run(wide_score, WIDE, tmp_path, trials=12)
     assert [one.number for one in tried + more] == list(range(12))
-    assert run(wide_score, WIDE, tmp_path, trials=5) == (few, [])
+    assert run(wide_score, WIDE, tmp_path, trials=5) == (few, [])  # what is done is not done again
 
 
 @pytest.mark.parametrize("change", [{"space": {**WIDE, "x": {"low": -2.0, "high": 3.0}}}, {"name": "b"}, {"seed": 1}])
@@ -207,16 +201,13 @@ def test_processes_share_the_trials_and_choose_the_same(seen):
     assert seen["together"][0] == seen["together"][1] == seen["together"][2]
     assert seen["together"][0]["trials"] == sum(seen["shares"]) == TRIALS
     assert sum(share > 0 for share in seen["shares"]) >= 2
+    assert seen["left_over"] == []  # no lock, no pulse
 
 
 def test_what_a_dead_process_tried_is_tried_by_another(seen):
     assert seen["orphan_ends"] == [-signal.SIGKILL, 0]
     assert seen["survivor"]["trials"] == TRIALS
     assert seen["orphan_scored"] == TRIALS + 1
-
-
-def test_no_locks_are_left(seen):
-    assert seen["left_over"] == []
 
 
 def test_combinations_are_listed_up_to_a_limit():
@@ -263,18 +254,18 @@ def test_a_default_must_lie_in_its_range():
         parse_space({"a": [1]}, {"a": object()})
 
 
-@pytest.mark.parametrize("bad", [{"trials": 0}, {"trials": 1.5}, {"seed": -1}, {"trials": True}])
-def test_bad_numbers_are_refused(tmp_path, bad):
-    (name,) = bad
-    with pytest.raises(ValueError, match=f"^{name} must be an integer of"):
-        run(wide_score, WIDE, tmp_path, **bad)
-
-
-@pytest.mark.parametrize("bad", [{"trials": 10**12}, {"seed": 10**30}])
-def test_numbers_that_no_one_can_mean_are_refused(tmp_path, bad):
-    (name,) = bad
-    with pytest.raises(ValueError, match=f"^{name} must be at most "):
-        run(wide_score, WIDE, tmp_path, **bad)
+@pytest.mark.parametrize(
+    ("name", "bad", "sentence"),
+    [
+        *[("trials", bad, "an integer of") for bad in (0, 1.5, True)],
+        ("seed", -1, "an integer of"),
+        ("trials", 10**12, "at most "),
+        ("seed", 10**30, "at most "),
+    ],
+)
+def test_bad_numbers_are_refused(tmp_path, name, bad, sentence):
+    with pytest.raises(ValueError, match=f"^{name} must be {sentence}"):
+        run(wide_score, WIDE, tmp_path, **{name: bad})
 
 
 def held_out(margins):

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 import torch
 
-from sohot.methods import METHOD_NAMES, FitSettings
+from sohot.methods import METHOD_NAMES, OTHER_NAMES, FitSettings
 from sohot.training import Diverged, Objective, TensorInputs, evaluate, fit, predict_logits
 
 
-@pytest.mark.parametrize("name", [*METHOD_NAMES, "so+fo"])
+@pytest.mark.parametrize("name", [*METHOD_NAMES, "so+fo", *OTHER_NAMES])
 def test_every_method_learns(train, standin, name):
     result = train(method=name, steps=30, lr=0.05)
     first, last = result.history[0], result.history[-1]

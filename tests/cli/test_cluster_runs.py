@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from command_line import Domains, Ended, write_images
 
-from sohot.runs import cluster, find_images, read_head
+from sohot.runs import cluster, find_images
 from sohot.runs.ray_data import ClusterFailed
 
 Command = Callable[..., Ended]
 IMAGES = 81
 PARTS = 3
+NETWORK = ("--backbone", "small-cnn", "--image-size", "16")
 
 
 class Killed(BaseException):
@@ -48,153 +49,130 @@ def many(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def same(sohot: Command, tmp_path: Path) -> Callable[..., dict]:
+    """Run a command in one process and on the cluster, and require the same result to the byte."""
+
+    def call(suffix: str, *words: object) -> dict:
+        plain, ray = (tmp_path / f"{engine}.{suffix}" for engine in ("plain", "ray"))
+        expected = sohot(*words, "--out", plain, "--json").json
+        found = sohot(*words, "--out", ray, "--engine", "ray", "--json").json
+        assert ray.read_bytes() == plain.read_bytes()
+        assert found == {**expected, "out": str(ray)}
+        assert not Path(f"{ray}.parts").exists()
+        return found
+
+    return call
+
+
 # What one process gives
 
 
-@pytest.mark.parametrize("options", [[], ["--top", "3"], ["--unknown-below", "0.6", "--top", "2"]], ids=str)
-def test_labels_are_those_of_one_process_to_the_byte(
-    sohot: Command, trained: tuple[Path, Domains], many: Path, tmp_path: Path, computed: list[int], options: list[str]
-) -> None:
-    plain = sohot("predict", trained[0], many, *options, "--out", tmp_path / "plain.csv", "--json")
-    ray = sohot("predict", trained[0], many, *options, "--out", tmp_path / "ray.csv", "--engine", "ray", "--json")
-    assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
-    assert ray.json == {**plain.json, "out": str(tmp_path / "ray.csv")}
-    assert ray.json["labelled"] == IMAGES - 1
+@pytest.mark.parametrize("options", ["", "--top 3", "--unknown-below 0.6 --top 2"])
+def test_labels_are_those_of_one_process(same, trained: tuple[Path, Domains], many: Path, computed, options: str):
+    assert same("csv", "predict", trained[0], many, *options.split())["labelled"] == IMAGES - 1
     assert sorted(computed) == [0, 32, 64]
-    assert not (tmp_path / "ray.csv.parts").exists()
 
 
 @pytest.mark.usefixtures("computed")
 def test_runs_are_averaged_as_in_one_process(
-    sohot: Command, trained: tuple[Path, Domains], many: Path, tmp_path: Path
+    same, sohot: Command, trained: tuple[Path, Domains], many: Path, tmp_path: Path
 ) -> None:
     run, domains = trained
     options = ("--shots", 2, "--steps", 3, "--seed", 1, "--quiet", "--out", tmp_path / "second")
     assert sohot("fit", *domains.options(), *options).code == 0
-    words = ("predict", run, many, "--with", tmp_path / "second", "--top", 2, "--quiet", "--json", "--out")
-    plain, ray = sohot(*words, tmp_path / "plain.csv"), sohot(*words, tmp_path / "ray.csv", "--engine", "ray")
-    assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
-    assert ray.json == {**plain.json, "out": str(tmp_path / "ray.csv")}
+    same("csv", "predict", run, many, "--with", tmp_path / "second", "--top", 2)
 
 
-@pytest.mark.parametrize("options", [[], ["--views", "10"], ["--no-labels"]], ids=str)
-def test_features_are_those_of_one_process_to_the_byte(
-    sohot: Command, many: Path, tmp_path: Path, computed: list[int], options: list[str]
-) -> None:
+@pytest.mark.parametrize("options", ["", "--views 10", "--no-labels"])
+def test_features_are_those_of_one_process(same, many: Path, computed, options: str):
     (many / "green" / "5.png").unlink()
-    words = ["features", many, "--backbone", "small-cnn", "--image-size", "16", *options]
-    plain = sohot(*words, "--out", tmp_path / "plain.npz", "--json")
-    ray = sohot(*words, "--out", tmp_path / "ray.npz", "--engine", "ray", "--json")
-    assert (tmp_path / "ray.npz").read_bytes() == (tmp_path / "plain.npz").read_bytes()
-    assert ray.json == {**plain.json, "out": str(tmp_path / "ray.npz")}
+    same("npz", "features", many, *NETWORK, *options.split())
     assert len(computed) == PARTS
 
 
 def test_features_without_a_damaged_image_are_those_of_one_process(
     sohot: Command, many: Path, tmp_path: Path, computed: list[int]
 ) -> None:
-    words = ["features", many, "--backbone", "small-cnn", "--image-size", "16"]
+    words = ["features", many, *NETWORK]
     plain = sohot(*words, "--out", tmp_path / "plain.npz", "--json")
     ray = sohot(*words, "--out", tmp_path / "ray.npz", "--engine", "ray", "--json")
     assert ray.json == {**plain.json, "out": str(tmp_path / "ray.npz")}
     assert [one["path"] for one in ray.json["left_out"]] == [str(many / "green" / "5.png")]
     with np.load(tmp_path / "plain.npz") as one, np.load(tmp_path / "ray.npz") as other:
         for name in one.files:  # other images pass the network together, which changes the last bit
-            assert (
-                np.allclose(one[name], other[name], atol=1e-6)
-                if name == "features"
-                else (one[name] == other[name]).all()
-            )
+            near = name == "features" and np.allclose(one[name], other[name], atol=1e-6)
+            assert near or (one[name] == other[name]).all()
     assert len(computed) == PARTS
 
 
-def test_features_of_several_domains_keep_them_apart(
-    sohot: Command, domains: Domains, tmp_path: Path, computed
-) -> None:
-    words = ["features", domains.source.parent, "--dataset", "domains", "--backbone", "small-cnn", "--image-size", "16"]
-    sohot(*words, "--out", tmp_path / "plain.npz")
-    assert sohot(*words, "--out", tmp_path / "ray.npz", "--engine", "ray").code == 0
-    assert (tmp_path / "ray.npz").read_bytes() == (tmp_path / "plain.npz").read_bytes()
+def test_features_of_several_domains_keep_them_apart(same, domains: Domains, computed) -> None:
+    same("npz", "features", domains.source.parent, "--dataset", "domains", *NETWORK)
     assert len(computed) == 3  # one of each domain
 
 
-def test_heads_label_parts_too(sohot: Command, domains: Domains, many: Path, tmp_path: Path, computed) -> None:
+def test_heads_label_parts_too(same, sohot: Command, domains: Domains, many: Path, tmp_path: Path, computed) -> None:
+    files = []
     for name in ("source", "target"):
-        words = ["--backbone", "small-cnn", "--image-size", "16", "--views", "10"]
-        sohot("features", getattr(domains, name), *words, "--out", tmp_path / f"{name}.npz")
-    files = ["--source", tmp_path / "source.npz", "--target", tmp_path / "target.npz"]
+        files += [f"--{name}", tmp_path / f"{name}.npz"]
+        sohot("features", getattr(domains, name), *NETWORK, "--views", "10", "--out", files[-1])
     assert sohot("fit-features", *files, "--out", tmp_path / "head").code == 0
-    assert read_head(tmp_path / "head").network["views"] == 10
-    for engine in ("local", "ray"):
-        sohot("predict", tmp_path / "head", many, "--engine", engine, "--out", tmp_path / f"{engine}.csv")
-    assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
+    same("csv", "predict", tmp_path / "head", many)
     assert len(computed) == PARTS
 
 
 def test_shards_of_images_give_what_their_folder_gives(
-    sohot: Command, trained: tuple[Path, Domains], many: Path, tmp_path: Path, computed: list[int]
+    same, sohot: Command, trained: tuple[Path, Domains], many: Path, tmp_path: Path, computed
 ) -> None:
     (many / "green" / "5.png").unlink()
-    with tarfile.open(tmp_path / "many.tar", "w") as opened:
+    shard = tmp_path / "many.tar"
+    with tarfile.open(shard, "w") as opened:
         for file in find_images([many]):
             opened.add(file, file.relative_to(many))
-    labels, features = {}, {}
-    for place, engine in ((many, "local"), (tmp_path / "many.tar", "local"), (tmp_path / "many.tar", "ray")):
-        key, out = (place.suffix, engine), tmp_path / f"{place.name}-{engine}"
-        assert sohot("predict", trained[0], place, "--engine", engine, "--out", f"{out}.csv").code == 0
-        labels[key] = Path(f"{out}.csv").read_text().replace(f"{place}/", "")
-        words = ["features", place, "--backbone", "small-cnn", "--image-size", "16", "--engine", engine]
-        assert sohot(*words, "--out", f"{out}.npz").code == 0
-        features[key] = Path(f"{out}.npz").read_bytes()
-    assert labels["", "local"] == labels[".tar", "local"] == labels[".tar", "ray"]
-    assert features["", "local"] == features[".tar", "local"] == features[".tar", "ray"]
+    same("csv", "predict", trained[0], shard)
+    same("npz", "features", shard, *NETWORK)
     assert len(computed) == 2 * PARTS
+    sohot("predict", trained[0], many, "--out", tmp_path / "folder.csv")
+    sohot("features", many, *NETWORK, "--out", tmp_path / "folder.npz")
+    assert (tmp_path / "ray.csv").read_text().replace(f"{shard}/", "") == (tmp_path / "folder.csv").read_text().replace(
+        f"{many}/", ""
+    )
+    assert (tmp_path / "ray.npz").read_bytes() == (tmp_path / "folder.npz").read_bytes()
 
 
 # Resuming
 
 
-def test_only_what_is_missing_is_computed_again(
-    sohot: Command, trained: tuple[Path, Domains], many: Path, tmp_path: Path, computed: list[int]
-) -> None:
-    out, parts = tmp_path / "labels.csv", tmp_path / "labels.csv.parts"
-    words = ["predict", trained[0], many, "--out", out, "--engine", "ray"]
+@pytest.fixture
+def killed(sohot: Command, trained: tuple[Path, Domains], many: Path, tmp_path: Path, computed) -> list[object]:
+    """The words of a command that was killed when one part was done."""
+    words = ["predict", trained[0], many, "--out", tmp_path / "labels.csv", "--engine", "ray"]
     computed.append(-1)
     with pytest.raises(Killed):
         sohot(*words)
     assert computed == [-1, 64]
-    assert len(list(parts.iterdir())) == 1
+    assert len(list((tmp_path / "labels.csv.parts").iterdir())) == 1
     computed.clear()
-    assert sohot(*words, "--top", "2").code == 0  # the same outputs give other columns
+    return words
+
+
+def test_only_what_is_missing_is_computed_again(sohot: Command, killed, tmp_path: Path, computed) -> None:
+    assert sohot(*killed, "--top", "2").code == 0  # the same outputs give other columns
     assert computed == [32, 0]
-    assert not parts.exists()
+    assert not (tmp_path / "labels.csv.parts").exists()
 
 
-def test_parts_of_another_call_are_not_mixed_in(
-    sohot: Command, trained: tuple[Path, Domains], many: Path, tmp_path: Path, computed: list[int]
-) -> None:
-    words = ["predict", trained[0], many, "--out", tmp_path / "labels.csv", "--engine", "ray"]
-    computed.append(-1)
-    with pytest.raises(Killed):
-        sohot(*words)
+def test_parts_of_another_call_are_not_mixed_in(sohot: Command, killed, many: Path, tmp_path: Path, computed) -> None:
     (many / "red" / "0.png").unlink()
-    computed.clear()
-    assert sohot(*words).code == 0
+    assert sohot(*killed).code == 0
     assert sorted(computed) == [0, 32, 64]
     assert not (tmp_path / "labels.csv.parts").exists()
 
 
-def test_a_damaged_part_is_named(
-    sohot: Command, trained: tuple[Path, Domains], many: Path, tmp_path: Path, computed: list[int]
-) -> None:
-    words = ["predict", trained[0], many, "--out", tmp_path / "labels.csv", "--engine", "ray"]
-    computed.append(-1)
-    with pytest.raises(Killed):
-        sohot(*words)
+def test_a_damaged_part_is_named(sohot: Command, killed, tmp_path: Path) -> None:
     (part,) = (tmp_path / "labels.csv.parts").glob("*.pt")
     part.write_bytes(b"PK")
-    computed.clear()
-    ended = sohot(*words)
+    ended = sohot(*killed)
     assert ended.code == 2
     assert f"{part} is damaged" in ended.last
     assert "remove it and run the same command again" in ended.last
@@ -215,6 +193,10 @@ def test_a_damaged_part_is_named(
         (["--engine", "ray", "--out", "x", "--device", "mps"], "--device must be auto, cpu or cuda with --engine ray"),
         (["--engine", "ray", "--out", "x", "--top", "9"], "--top must lie in 1 … 3, the number of classes, got 9"),
         (["--engine", "ray", "--out", "/nowhere/x.csv"], "--out /nowhere/x.csv: its folder does not exist"),
+        (
+            ["x.npz", "--engine", "ray", "--out", "x"],
+            "feature files (.npz) are labelled in a moment: leave out --engine",
+        ),
     ],
     ids=str,
 )
@@ -225,11 +207,6 @@ def test_wrong_options_end_in_one_sentence(
     assert ended.code == 2
     assert said in ended.last
     assert not computed
-
-
-def test_feature_files_need_no_cluster(sohot: Command, tmp_path: Path, trained: tuple[Path, Domains]) -> None:
-    ended = sohot("predict", trained[0], tmp_path / "x.npz", "--engine", "ray", "--out", tmp_path / "labels.csv")
-    assert ended.last == "sohot: feature files (.npz) are labelled in a moment: leave out --engine ray"
 
 
 def test_images_that_a_machine_does_not_see_are_no_damage(
@@ -250,7 +227,7 @@ def test_a_lost_class_is_told_as_one_process_tells_it(
 ) -> None:
     for file in (many / "green").iterdir():
         file.write_bytes(b"")
-    words = ["features", many, "--backbone", "small-cnn", "--image-size", "16"]
+    words = ["features", many, *NETWORK]
     plain, ray = (sohot(*words, "--out", tmp_path / f"{engine}.npz", "--engine", engine) for engine in ("local", "ray"))
     assert (ray.code, ray.last) == (plain.code, plain.last)
     assert "of class 'green'" in ray.last

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 from sohot.cli import main
 from sohot.runs import RunConfig
-from sohot.runs.launcher import launch, needs_launch
+from sohot.runs.launcher import launch
 from sohot.training import load_run
 
 RANKS = ("--devices", "2")
@@ -163,13 +163,6 @@ def test_more_devices_than_there_are(monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(ValueError, match="--devices 2: this machine has 1 of kind cuda"):
         launch(RunConfig(devices=2, device="cuda", out=tmp_path))
-
-
-def test_under_a_launcher_nothing_is_launched(monkeypatch):
-    assert needs_launch(RunConfig(devices=2))
-    assert not needs_launch(RunConfig())
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
-    assert not needs_launch(RunConfig(devices=2))
 
 
 def test_threads(sohot, domains, tmp_path):

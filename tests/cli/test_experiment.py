@@ -13,7 +13,6 @@ from warm_process import WarmProcess
 
 from sohot import reporting
 from sohot.experiments import Store, engines
-from sohot.experiments.engines import Outcome
 from sohot.experiments.grid import write_grid
 from sohot.methods import OTHER_NAMES
 from sohot.reporting import tables
@@ -102,23 +101,6 @@ def test_failed_cells_are_listed_and_tried_again_when_asked(sohot, mine):
 
 
 @pytest.mark.usefixtures("quick")
-def test_cells_whose_workers_were_killed_are_tried_again_by_the_same_command(sohot, mine, monkeypatch):
-    options = (*mine, "--methods", "s+t", "--splits", "1")
-
-    def kill(_, cells, __):
-        return (Outcome(cell, None, "killed", 0.0, killed=True) for cell in cells)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(InlineEngine, "run", kill)
-        killed = sohot(*options)
-    assert killed.code == 1
-    assert "1 of 1 cells failed:\n  photos-sketches split 1 s+t" in killed.err
-    assert "retry them with: sohot experiment" in killed.err
-    assert "--retry" not in killed.err
-    assert sohot(*options).code == 0
-
-
-@pytest.mark.usefixtures("quick")
 def test_a_dry_run_shows_the_cells_and_writes_nothing(sohot, mine, tmp_path):
     before = sohot(*mine, "--dry-run")
     assert before.code == 0
@@ -184,15 +166,6 @@ def test_what_the_data_set_has_not_is_a_sentence(sohot, mine):
         ended = sohot(*mine, *options)
         assert ended.code == 2
         assert sentence in ended.last
-
-
-@pytest.mark.skipif(getattr(os, "geteuid", int)() == 0, reason="everything may be written by root")
-@pytest.mark.usefixtures("quick")
-def test_a_folder_that_must_not_be_written_is_a_sentence(sohot, mine, tmp_path):
-    (tmp_path / "out").mkdir(mode=0o500)
-    ended = sohot(*mine)
-    assert ended.code == 1
-    assert str(tmp_path / "out") in ended.last
 
 
 @pytest.mark.usefixtures("quick")

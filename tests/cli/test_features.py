@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 from command_line import Domains, Ended
 
 from sohot.runs.feature_set import read_features
@@ -32,16 +31,6 @@ def test_images_beside_class_folders_are_left_out(
     ended = sohot("features", domains.test, "--out", tmp_path / "a.npz", *QUICK)
     assert (ended.code, "loose.png: it is next to the class folders" in ended.err) == (0, True)
     assert read_features(tmp_path / "a.npz").unlabelled == 0
-
-
-def test_the_same_command_gives_the_same_features(
-    sohot: Callable[..., Ended], domains: Domains, tmp_path: Path
-) -> None:
-    for name in ("a.npz", "b.npz"):
-        assert sohot("features", domains.test, "--out", tmp_path / name, *QUICK).code == 0
-    one, other = read_features(tmp_path / "a.npz"), read_features(tmp_path / "b.npz")
-    np.testing.assert_array_equal(one.features, other.features)
-    assert one.network == other.network
 
 
 def test_a_data_set_keeps_its_domains(sohot: Callable[..., Ended], domains: Domains, tmp_path: Path) -> None:

@@ -136,19 +136,6 @@ def test_export_agrees_and_tells_how_to_feed_it(sohot, trained, tmp_path):
     assert [stored["classes"][place] for place in np.argmax(logits, 1)] == ["red", "green", "blue"]
 
 
-def test_export_says_how_well_it_agrees(sohot, trained, tmp_path, monkeypatch):
-    result = {"onnx": "m", "bytes": 10**6, "largest_difference": 2e-7, "input": [3, 16, 16], "classes": ["a", "b"]}
-    monkeypatch.setattr("sohot.cli.finished_runs.export_run", lambda *_: result)
-    text = sohot("export", trained[0], "--onnx", tmp_path / "m").out
-    assert "1.0 MB, images of 3 x 16 x 16, 2 classes; onnxruntime agrees to 2.0e-07" in text
-
-
-def test_export_into_nowhere(sohot, trained, tmp_path):
-    ended = sohot("export", trained[0], "--onnx", tmp_path / "no" / "model.onnx")
-    assert ended.code == 2
-    assert "does not exist" in ended.last
-
-
 def test_info_tells_how_to_repeat_the_run(sohot, trained, tmp_path):
     run, _ = trained
     found = sohot("info", run, "--json").json
@@ -170,20 +157,6 @@ def test_not_a_run(sohot, tmp_path, command):
     for folder in (tmp_path, tmp_path / "nowhere"):
         ended = sohot(name, folder, *([tmp_path] if rest == ["."] else rest))
         assert (ended.code, ended.out) == (2, "")
-
-
-def test_a_run_is_used_without_the_weights_it_began_with(sohot, domains, tmp_path):
-    from safetensors.torch import save_file
-
-    from sohot.networks import create_backbone
-
-    file = tmp_path / "start.safetensors"
-    state = create_backbone("small-cnn", size=16).state_dict()
-    save_file({name: tensor.contiguous() for name, tensor in state.items()}, file)
-    options = ("--weights", file, "--shots", 2, "--steps", 2, "--out", tmp_path / "run")
-    assert sohot("fit", *domains.options(), *options).code == 0
-    file.unlink()
-    assert sohot("evaluate", tmp_path / "run", domains.test).code == 0
 
 
 def test_version_and_bare_call(sohot):

@@ -8,7 +8,6 @@ import time
 import pytest
 from command_line import start, weights
 
-from sohot.experiments.grid import Grid
 from sohot.reporting.pages import write_report
 from sohot.runs import read_config
 from sohot.selection.spaces import AUTO_CANDIDATES, HEAD
@@ -42,17 +41,6 @@ def test_people_see_the_scores_and_the_reason(sohot, chosen):
     page = write_report(run).read_text(encoding="utf-8")
     assert "Choice of the method" in page
     assert reason.replace("&", "&amp;") in page
-
-
-def test_quiet_prints_the_result_alone(sohot, domains, tmp_path):
-    ended = fit(sohot, domains, tmp_path / "run", "--quiet")
-    assert ended.err == ""
-    assert "chosen by held-out target images" in ended.out
-
-
-def test_json_holds_the_selection_and_stands_alone(sohot, domains, tmp_path):
-    report = fit(sohot, domains, tmp_path / "run", "--json").json
-    assert [one["name"] for one in report["selection"]["candidates"]] == LISTED
 
 
 def test_a_given_default_holds_for_all(sohot, domains, tmp_path):
@@ -114,9 +102,3 @@ def test_too_few_images_to_choose_by(sohot, domains, tmp_path):
     assert ended.code == 2
     assert "at least one class needs two different labelled target images" in ended.last
     assert "--method means" in ended.last
-
-
-@pytest.mark.parametrize("name", ["auto", "paper"])
-def test_a_grid_names_what_it_compares(name):
-    with pytest.raises(ValueError, match=f"'{name}' is for `sohot fit`"):
-        Grid("mine", dataset="office31", methods=("s+t", name))

@@ -11,7 +11,6 @@ from command_line import Ended
 from two_domains import two_domains
 
 from sohot import SoHoTClassifier
-from sohot.methods import OTHER_NAMES
 from sohot.runs.feature_set import FeatureSet, read_features, write_features
 
 DATA = two_domains(shots=8)
@@ -148,20 +147,6 @@ def test_bad_pools_end_in_a_sentence(sohot: Callable[..., Ended], files: dict[st
         assert "Traceback" not in ended.err
 
 
-@pytest.mark.parametrize("method", OTHER_NAMES)
-def test_methods_to_compare_with(
-    sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path, method: str
-) -> None:
-    numbers = ("--loss-weight", 0.2, "--margin", 2, "--temperature", 0.3, "--l2-sp", 0.1, "--head-first", 0.4)
-    out = tmp_path / "out"
-    ended = sohot(*call(files), "--shots", 3, "--method", method, "--steps", 40, *numbers, "--out", out, "--json")
-    assert ended.code == 0
-    assert ended.json["method"] == method
-    told = [ended.json["settings"][one] for one in ("loss_weight", "margin", "temperature", "l2_sp", "head_first")]
-    assert told == [0.2, 2.0, 0.3, 0.1, 0.4]
-    assert ended.json["accuracy"]["micro"] > 0.6
-
-
 def test_auto_chooses_by_the_target_rows_and_says_why(
     sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -175,12 +160,6 @@ def test_auto_chooses_by_the_target_rows_and_says_why(
     assert chosen["reason"].startswith("the average of 9 candidates")
     assert sum(one["weight"] for one in chosen["candidates"]) == pytest.approx(1)
     assert all(one["log_likelihood"] < 0 for one in chosen["candidates"])
-
-
-def test_quiet_prints_the_result_alone(sohot: Callable[..., Ended], files: dict[str, Path], tmp_path: Path) -> None:
-    ended = sohot(*call(files), "--shots", 2, "--steps", 2, "--out", tmp_path / "out", "--quiet")
-    assert (ended.code, ended.err) == (0, "")
-    assert "trained in" in ended.out
 
 
 def test_domains_of_one_file(sohot: Callable[..., Ended], tmp_path: Path) -> None:

@@ -91,18 +91,3 @@ def test_a_run_without_a_test_has_no_predictions(sohot, domains, tmp_path):
     assert outputs.logits is None
     assert list(outputs.features) == ["target"]
     assert json.loads((run / "split.json").read_bytes())["counts"]["source_train"] == 0
-
-
-def test_damage_ends_in_a_sentence(run_copy):
-    for name, read in (
-        ("predictions.csv", read_predictions),
-        ("test_outputs.safetensors", lambda _: read_outputs(run_copy)),
-    ):
-        file = run_copy / name
-        file.write_bytes(b"file,label\n\xff\xfe")
-        with pytest.raises(ValueError, match=f"{name} (is damaged|does not hold predictions)"):
-            read(file)
-    (run_copy / "test_outputs.safetensors").unlink()
-    assert read_outputs(run_copy) is None
-    with pytest.raises(FileNotFoundError, match="there is no such file"):
-        read_predictions(run_copy / "gone.csv")

@@ -8,6 +8,7 @@ from command_line import QUICK, make_domains, write_images
 from pretrained import write_weights
 
 from sohot.cli import main
+from sohot.methods import POOL_NAMES
 from sohot.reporting.pages.run_images import stored_images
 from sohot.runs import read_outputs, read_predictions
 from sohot.runs.loaded_run import open_run
@@ -148,3 +149,17 @@ def test_american_spelling_is_taken(sohot, domains, tmp_path):
         ended = sohot("fit", *domains.options(), "--shots", 2, *STEPS, *words, "--out", run, "--json")
         assert ended.json["data"]["pool"]["images"] == 12
     assert "unlabeled" not in sohot("fit", "--help").out
+
+
+@pytest.mark.parametrize("name", POOL_NAMES)
+def test_a_method_without_the_unlabelled_images_it_learns_from_is_refused(sohot, domains, tmp_path, name):
+    done = sohot("fit", *domains.options(), "--shots", 2, *STEPS, "--method", name, "--out", tmp_path / "run")
+    assert done.code == 2
+    assert f"--method {name} learns from unlabelled target images: give their folder as --unlabelled" in done.last
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_demo_has_no_unlabelled_images(sohot, tmp_path):
+    done = sohot("demo", "--methods", "s+t,mcc", "--out", tmp_path / "demo")
+    assert done.code == 2
+    assert "'mcc' learns from unlabelled images, which the demo does not have" in done.last

@@ -46,21 +46,6 @@ def test_details_change_within_one_bar(shown):
     assert lines.splitlines()[-1].endswith("choosing: 3 done")
 
 
-def test_elsewhere_each_detail_has_its_line_with_the_time_left(capsys, monkeypatch):
-    clock = iter(range(0, 1000, 2))
-    monkeypatch.setattr(output.time, "monotonic", lambda: next(clock))
-    bar = Bar()
-    for done in range(4):
-        bar(f"choosing: candidate {done}", done, 3)
-    said = capsys.readouterr().err.splitlines()
-    assert [line.partition(",")[0] for line in said] == [
-        "[1/3] choosing: candidate 1",
-        "[2/3] choosing: candidate 2",
-        "choosing: 3 done",
-    ]
-    assert ", about 0:00:" in said[0]
-
-
 def test_elsewhere_a_quick_stage_has_one_line_and_a_long_one_some(capsys, monkeypatch):
     bar = Bar()
     for done in range(1, 101):

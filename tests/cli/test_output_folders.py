@@ -1,6 +1,5 @@
 """Folders that commands write to: one command at a time, no way out through links, and left-overs do no harm."""
 
-import json
 import re
 from pathlib import Path
 
@@ -9,8 +8,6 @@ import pytest
 from sohot._files import lock_folder
 from sohot._process import process_tag
 from sohot.experiments import Store
-from sohot.runs.auto import SELECTION, SelectionFile, read_selection
-from sohot.selection.choice import FoldScore
 from sohot.selection.search_space import parse_space
 from sohot.selection.study import SharedStudy
 
@@ -69,22 +66,3 @@ def test_no_link_leads_an_experiment_out_of_its_folder(tmp_path):
     with pytest.raises(ValueError, match="selection is a link"):
         SharedStudy(tmp_path / "selection", "search", parse_space({"lr": [0.1, 0.2]}, {"lr": 0.1}), 2, 0)
     assert victim.read_bytes() == b""
-
-
-@pytest.mark.parametrize("damage", ["{", "[]", '{"format": 1}', '{"format": 1, "scores": []}'])
-def test_a_damaged_selection_or_report_ends_in_a_sentence(sohot, run_copy, tmp_path, damage):
-    (tmp_path / SELECTION).write_text(damage)
-    with pytest.raises(ValueError, match="damaged or from another version: remove it to choose again"):
-        read_selection(tmp_path)
-    (run_copy / "report.json").write_text(damage)
-    ended = sohot("info", run_copy)
-    assert (ended.code, "report.json is damaged" in ended.last) == (2, True)
-
-
-def test_a_changed_digit_of_a_selection_is_noticed(tmp_path):
-    SelectionFile(tmp_path, {"candidates": {}}, {"shots": 3}, resume=False).add("so", 0, FoldScore(3, 9))
-    content = read_selection(tmp_path)
-    content["scores"][0]["right"] += 1
-    (tmp_path / SELECTION).write_text(json.dumps(content))
-    with pytest.raises(ValueError, match="damaged"):
-        read_selection(tmp_path)

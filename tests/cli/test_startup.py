@@ -113,6 +113,7 @@ def test_help_and_lists_do_not_wait_for_torch(call: Call, command: str, tmp_path
         ("fit --method meens", "paper or another sum of so, to, fo and zeta, got 'meens'; did you mean 'means'?"),
         ("fit --source . --target .", "--out is missing"),
         ("fit --source . --out run", "--target is missing"),
+        ("fit --target . --out run", "--source is missing"),
         ("fit --source . --target nowhere --out run", "--target nowhere: there is no such folder"),
         ("fit --target . --target . --out run", "--target takes one value, but was given 2 times"),
         ("info nothing", "there is no such run folder"),

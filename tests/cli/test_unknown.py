@@ -152,24 +152,6 @@ def test_a_damaged_calibration_ends_in_one_sentence(sohot, trained, calibrated):
         assert "calibration.json is damaged" in ended.last
 
 
-def test_an_exported_model_is_calibrated(sohot, calibrated, tmp_path, monkeypatch):
-    given = {}
-    monkeypatch.setattr("sohot.runs.loaded_run.export_onnx", lambda *_, **options: given.update(options) or 1e-6)
-    (tmp_path / "model.onnx").touch()
-    ended = sohot("export", calibrated, "--onnx", tmp_path / "model.onnx")
-    assert "logits are divided by the temperature" in ended.out
-    temperature = open_run(calibrated).temperature
-    assert given["temperature"] == temperature
-    assert float(given["metadata"]["temperature"]) == pytest.approx(temperature, rel=1e-5)
-
-
-def test_info_tells_what_calibrates(sohot, calibrated):
-    assert "calibrated by 12 held-out target images, 8 of them right (temperature" in " ".join(
-        sohot("info", calibrated).out.split()
-    )
-    assert sohot("info", calibrated, "--json").json["calibration"]["temperature"] == open_run(calibrated).temperature
-
-
 def test_a_resumed_run_writes_calibrated_predictions_and_raw_logits(sohot, trained, calibrated):
     before = read_outputs(trained[0]).logits
     (calibrated / "report.json").unlink()

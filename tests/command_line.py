@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from torch.utils.data import Dataset
 from warm_process import WarmProcess
 
 import sohot
@@ -62,6 +63,19 @@ class Ended:
     @property
     def last(self) -> str:
         return self.err.rstrip().splitlines()[-1]
+
+
+class Pictures(Dataset):  # type: ignore[type-arg]
+    """Images as torchvision gives them: each with the number of its class."""
+
+    def __init__(self, arrays: np.ndarray, labels: Sequence[str]) -> None:
+        self.arrays, self.labels, self.classes = arrays, labels, sorted(set(labels))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, row: int) -> tuple[Image.Image, int]:
+        return Image.fromarray(self.arrays[row]), self.classes.index(self.labels[row])
 
 
 def newest(run: Path) -> Path:

@@ -14,9 +14,10 @@ QUICK: dict[str, Any] = {"backbone": "small-cnn", "image_size": 16, "device": "c
 QUICK |= {"lr": 0.01, "clip_norm": 1, "progress": False}
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def quick() -> dict[str, Any]:
-    return dict(QUICK)
+    """Options of a quick run; not to be changed."""
+    return QUICK
 
 
 @pytest.fixture(scope="session")

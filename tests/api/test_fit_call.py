@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from command_line import Domains, weights
+from command_line import Domains, Pictures, weights
 from PIL import Image
 
 import sohot
@@ -71,17 +71,20 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
     assert sohot.fit(out=out, resume=True, progress=False).accuracy == whole.accuracy
 
 
-def test_one_set_is_both_target_and_pool(domains: Domains, quick: dict[str, Any], tmp_path: Path) -> None:
+def test_one_set_is_target_and_pool_and_sources_are_pooled(
+    domains: Domains, quick: dict[str, Any], tmp_path: Path
+) -> None:
     images, labels = arrays(domains.target)
     partly = (images, [label if place % 5 < 2 else None for place, label in enumerate(labels)])
     out = tmp_path / "run"
     with pytest.raises(ValueError, match=r"^target: 9 of 15 images have no label"):
         sohot.fit(domains.source, partly, out=out, **quick)
     assert not out.exists()
-    found = sohot.fit([domains.source], partly, unlabelled=partly, target_test=domains.test, out=out, **quick)
+    sources = [domains.source, Pictures(*arrays(domains.source))]
+    found = sohot.fit(sources, partly, unlabelled=partly, target_test=domains.test, out=out, **quick)
     data = found.info()["data"]
-    assert [data[part]["images"] for part in ("target", "pool", "test")] == [6, 9, 12]
-    assert list((out / "inputs").iterdir()) == [out / "inputs" / "target"]
+    assert [data[part]["images"] for part in ("source", "target", "pool", "test")] == [36, 6, 9, 12]
+    assert {path.name for path in (out / "inputs").iterdir()} == {"source-2", "target"}
 
 
 def test_without_a_folder_runs_are_numbered(

@@ -15,7 +15,6 @@ from torch.utils.data import TensorDataset
 import sohot
 from sohot.cli import main
 from sohot.runs import loaded_run, package
-from sohot.runs.trust import UntrustedCode
 
 Listed = tuple[list[Path], list[str]]
 Command = Callable[..., dict[str, Any]]
@@ -165,22 +164,3 @@ def test_a_head_is_loaded_like_a_run(domains: Domains, test_paths: Listed, tmp_p
     head = sohot.load(tmp_path / "head", progress=False)
     assert set(head.predict(test_paths[0]).labels) <= set(head.classes)
     assert "18 source" in repr(head)
-
-
-def test_code_of_a_stranger_is_not_run(
-    domains: Domains, quick: dict[str, Any], test_paths: Listed, tmp_path: Path
-) -> None:
-    net = tmp_path / "mine.py"
-    net.write_text(
-        "import torch\n\n\ndef net():\n"
-        "    return torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(2), torch.nn.Flatten(), torch.nn.Linear(12, 8))\n"
-    )
-    options = {**quick, "backbone": f"{net}:net", "steps": 1, "trains": "all"}
-    mine = sohot.fit(domains.source, domains.target, out=tmp_path / "run", **options)
-    assert len(mine.predict(test_paths[0])) == 12
-    for call in (lambda: sohot.load(mine.path), lambda: sohot.fit(out=mine.path, resume=True, progress=False)):
-        with pytest.raises(UntrustedCode, match=r"add --trust \(in Python: trust=True\)$"):
-            call()
-    assert sohot.load(mine.path, trust=True, progress=False).predict(test_paths[0]) == mine.predict(test_paths[0])
-    with pytest.raises(FileNotFoundError, match="there is no such run folder"):
-        sohot.load(tmp_path / "nowhere")

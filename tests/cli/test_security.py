@@ -120,12 +120,13 @@ def test_trust_imports_it(sohot: Sohot, stranger: Stranger):
 
 
 def test_python_imports_it_only_on_request(stranger: Stranger):
-    for call in (open_run, package.load):
-        with pytest.raises(ValueError, match="trust=True"):
+    for call in (open_run, package.load, lambda run: package.fit(out=run, resume=True, progress=False)):
+        with pytest.raises(ValueError, match=r"add --trust \(in Python: trust=True\)$"):
             call(stranger.run)
     assert not stranger.ran()
-    assert open_run(stranger.run, trust=True).classes == ("blue", "green", "red")
-    assert stranger.ran()
+    for call in (open_run, package.load):
+        assert call(stranger.run, trust=True).classes == ("blue", "green", "red")
+        assert stranger.ran()
 
 
 @pytest.mark.parametrize("option", ["backbone", "source_backbone"])

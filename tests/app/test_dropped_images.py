@@ -1,12 +1,10 @@
 """Whatever is dropped stays in its folder, under a name of ours, within limits; or is refused in a sentence."""
 
-import io
 import zlib
 from pathlib import Path
 
 import pytest
 from local_app import picture
-from PIL import Image
 
 from sohot.app import dropped_images
 from sohot.app.dropped_images import DroppedImages, TooMuch, Unknown
@@ -119,9 +117,3 @@ def test_a_damaged_list_is_told(images: DroppedImages) -> None:
     (images.folder.parent / dropped_images.LIST).write_text("[1]")
     with pytest.raises(ValueError, match="is damaged: remove it"):
         DroppedImages(images.folder.parent)
-
-
-def test_a_picture_with_a_rotation_and_transparency_is_taken(images: DroppedImages) -> None:
-    content = io.BytesIO()
-    Image.new("RGBA", (4, 4), (255, 0, 0, 0)).save(content, "PNG")
-    assert images.add("clear.png", content.getvalue()).file.is_file()

@@ -40,17 +40,6 @@ def test_a_label_puts_a_copy_into_a_folder_inside(
     assert again.counts() == {name: 1}
 
 
-def test_labels_change_and_are_taken_back(labelled: LabelledFolder, image: DroppedImage) -> None:
-    for name in (*CLASSES, CLASSES[0], CLASSES[0]):
-        labelled.give(image, name)
-        assert len(files(labelled.folder)) == len(labelled) == 1
-    labelled.take_back(image.key)
-    labelled.take_back(image.key)
-    assert files(labelled.folder) == []
-    assert labelled.label(image.key) is None
-    assert labelled.counts() == {}
-
-
 def test_it_is_a_folder_to_train_on(tmp_path: Path) -> None:
     labelled, dropped = LabelledFolder(tmp_path / "labelled", ("cup", "mug")), DroppedImages(tmp_path)
     for seed, name in enumerate(("cup", "mug", "mug")):
@@ -58,11 +47,6 @@ def test_it_is_a_folder_to_train_on(tmp_path: Path) -> None:
     images, scanned = labelled.images(), scan_folder(labelled.folder).images
     assert scanned.classes == images.classes
     assert {*zip(scanned.files, scanned.labels, strict=True)} == {*zip(images.files, images.labels, strict=True)}
-
-
-def test_an_unknown_class_is_refused(labelled: LabelledFolder, image: DroppedImage) -> None:
-    with pytest.raises(ValueError, match="'plate' is not a class of the run"):
-        labelled.give(image, "plate")
 
 
 def test_a_planted_link_is_not_followed(labelled: LabelledFolder, image: DroppedImage, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """What the page may ask for, over a real connection; and what it may not."""
 
 import io
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,17 +112,3 @@ def test_the_pool_of_the_run_is_suggested_from(app: App, session: Session, run: 
     assert len(said["suggested"]) == len(session.dropped) == pool > 5
     names = {path.relative_to(tmp_path / "found").as_posix() for path in (tmp_path / "found").rglob("*.png")}
     assert {one["name"] for one in said["suggested"]} <= names
-
-
-def test_another_run_is_compared_and_used(app: App, session: Session, run: Path) -> None:
-    other = Path(shutil.copytree(run, run.with_name("second"), ignore=shutil.ignore_patterns("app")))
-    _, state = app.ask("GET", "api/state")
-    (found,) = state["runs"]
-    assert found["name"] == "second"
-    _, said = app.ask("GET", f"api/comparison?with={found['key']}")
-    assert said["differ"] == 0
-    assert app.ask("PUT", "api/run", {"run": found["key"]})[0].status == 200
-    assert session.run.folder == other
-    _, state = app.ask("GET", "api/state")
-    assert state["run"]["name"] == "second"
-    assert [one["name"] for one in state["runs"]] == ["first"]

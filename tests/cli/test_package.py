@@ -347,13 +347,13 @@ def test_export_writes_one_thing(sohot: Sohot, run: Path, words: tuple[str, ...]
     assert (ended.code, ended.last) == (2, "sohot: export writes one thing: give --onnx FILE or --package DIR")
 
 
-def test_a_folder_with_something_in_it_is_refused(sohot: Sohot, run: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine").touch()
-    ended = sohot("export", run, "--package", tmp_path)
-    assert (ended.code, ended.last) == (
-        2, f"sohot: --package {tmp_path} exists already: give a new or an empty folder"
-    )  # fmt: skip
-    assert [file.name for file in tmp_path.iterdir()] == ["mine"]
+@pytest.mark.parametrize("make", [lambda there: (there / "mine").mkdir(parents=True), Path.touch, Path.symlink_to])
+def test_what_is_there_is_not_replaced(sohot: Sohot, run: Path, tmp_path: Path, make: Callable[..., Any]) -> None:
+    there = tmp_path / "there"
+    make(*(there, "nowhere") if make is Path.symlink_to else [there])
+    ended = sohot("export", run, "--package", there)
+    sentence = f"sohot: --package {there} exists already: give a new or an empty folder"
+    assert (ended.code, ended.last) == (2, sentence)
 
 
 def test_an_export_that_fails_leaves_nothing(

@@ -1,7 +1,5 @@
 """`-` as the name of an output: the result alone on standard output, everything else on standard error."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from command_line import QUICK
@@ -60,13 +58,3 @@ def test_two_things_do_not_go_there(sohot, words):
     ended = sohot(*words, "--json")
     assert (ended.code, ended.out) == (2, "")
     assert f"{words[2]} - and --json both write to standard output" in ended.last
-
-
-def test_a_link_to_a_file_is_followed(sohot, trained, tmp_path):
-    run, domains = trained
-    (tmp_path / "there").mkdir()
-    link = tmp_path / "labels.csv"
-    link.symlink_to(Path("there") / "real.csv")
-    assert sohot("predict", run, domains.test, "--out", link, "--quiet").code == 0
-    assert link.is_symlink()
-    assert (tmp_path / "there" / "real.csv").read_text().startswith("path,label,probability\n")

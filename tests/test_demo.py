@@ -1,6 +1,5 @@
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -193,22 +192,3 @@ def test_the_text_compares_split_by_split_and_says_what_is_next() -> None:
         assert part in text
     assert "from sohot import ScatterAlignment" in text
     assert max(map(len, text.splitlines())) <= 110
-
-
-def test_where_nothing_can_be_judged_no_chance_is_told() -> None:
-    def text(mine: list[float], its: list[float]) -> str:
-        methods = {"s+t": SplitAccuracies.of(its), "so": SplitAccuracies.of(mine)}
-        lines = describe(replace(RESULT, methods=methods)).splitlines()
-        return next(line for line in lines if line.startswith("  so "))
-
-    assert text([81.0], [80.0]).endswith("+1.0 ± 0.0, better in 1 of 1 split")
-    assert text([81.0, 83.0], [80.0, 82.0]).endswith("better in 2 of 2 splits")  # the same difference in both
-    assert text([90.0, 91.0, 92.1, 93.0], [80.0, 81.0, 82.0, 83.0]).endswith("better in 4 of 4 splits, p < 0.001")
-
-
-def test_without_the_baseline_there_is_no_difference() -> None:
-    text = describe(replace(RESULT, methods={"to": RESULT.methods["so"]}, pictures=[]))
-    assert "difference" not in text
-    assert "better in" not in text
-    assert "Pictures" not in text
-    assert "81.5 ± 1.5" in text

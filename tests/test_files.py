@@ -22,9 +22,7 @@ from sohot._escapes import escaped, unescaped
 from sohot._files import (
     FolderInUse,
     holding_folder,
-    is_leftover,
     lock_folder,
-    refuse_link,
     remove_leftovers,
     replacing,
     to_csv,
@@ -84,10 +82,6 @@ def test_a_name_may_be_as_long_as_names_can_be(tmp_path: Path) -> None:
     assert names(tmp_path) == [file.name]
 
 
-def test_two_temporary_names_are_never_the_same(tmp_path: Path) -> None:
-    assert len({_files.hidden_beside(tmp_path / "a") for _ in range(100)}) == 100
-
-
 def test_a_full_disk_is_named_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -113,24 +107,6 @@ def test_leftovers_of_the_dead_go_and_nothing_else(tmp_path: Path) -> None:
     assert (tmp_path / elsewhere).exists()
     remove_leftovers(tmp_path, "a.json")
     assert not (tmp_path / elsewhere).exists()
-
-
-def test_only_our_own_leftovers_are_taken_for_them(tmp_path: Path) -> None:
-    assert is_leftover(tmp_path / f".config.toml.{GONE}.00ff.tmp")
-    assert not is_leftover(tmp_path / "config.toml")
-    assert not is_leftover(tmp_path / ".bashrc.tmp")
-
-
-def test_what_is_killed_before_is_removed_by_the_next_write(tmp_path: Path) -> None:
-    (tmp_path / f".a.json.{GONE}.00ff.tmp").write_text("half")
-    write_atomically(tmp_path / "a.json", b"whole")
-    assert names(tmp_path) == ["a.json"]
-
-
-def test_a_link_inside_a_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "cache").symlink_to(tmp_path)
-    with pytest.raises(ValueError, match="cache is a link"):
-        refuse_link(tmp_path / "cache")
 
 
 def test_a_folder_is_held_until_it_is_let_go(tmp_path: Path) -> None:
@@ -160,15 +136,6 @@ def test_who_holds_a_folder_may_lock_it_again_but_no_one_else(tmp_path: Path) ->
         holding_folder(tmp_path),
     ):
         pass
-
-
-def test_a_new_folder_that_stays_empty_is_removed(tmp_path: Path) -> None:
-    with holding_folder(tmp_path / "run"):
-        pass
-    assert names(tmp_path) == []
-    with holding_folder(tmp_path / "run"):
-        (tmp_path / "run" / "a").touch()
-    assert names(tmp_path / "run") == ["a"]
 
 
 def test_a_folder_stays_held_when_who_holds_it_holds_it_again(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sohot._new_folder import building, require_new
+from sohot._new_folder import building
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -63,13 +63,3 @@ def test_what_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="not empty"):
         fail()
     assert [path.name for path in tmp_path.rglob("*")] == ["new", "mine"]
-
-
-def test_only_a_missing_or_empty_folder_is_new(tmp_path: Path) -> None:
-    require_new(tmp_path, "--package")
-    require_new(tmp_path / "new", "--package")
-    (tmp_path / "file").touch()
-    (tmp_path / "dangling").symlink_to("nowhere")
-    for path in (tmp_path, tmp_path / "file", tmp_path / "dangling"):
-        with pytest.raises(ValueError, match=f"--package {path} exists already: give a new or an empty folder"):
-            require_new(path, "--package")

@@ -17,20 +17,11 @@ def cells(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_there_are_notebooks() -> None:
-    assert len(NOTEBOOKS) >= 2
-
-
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_nothing_that_ran_is_stored(file: Path) -> None:
     code = [cell for cell in cells(file) if cell["cell_type"] == "code"]
     assert code
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
-
-
-@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
-def test_it_begins_with_a_title(file: Path) -> None:
-    assert "".join(cells(file)[0]["source"]).startswith("# ")
 
 
 def test_they_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,15 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sohot._outputs import STDOUT, is_stream, write_output, writing
+from sohot._outputs import is_stream, write_output, writing
 
 posix = pytest.mark.skipif(os.name != "posix", reason="pipes and devices are those of POSIX systems")
-
-
-def test_a_file_is_written_whole(tmp_path: Path) -> None:
-    write_output(tmp_path / "a.csv", b"labels")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
-    assert (tmp_path / "a.csv").read_bytes() == b"labels"
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -66,13 +60,6 @@ def test_a_device_stays_a_device_and_its_errors_are_seen(tmp_path: Path) -> None
         write_output(link, b"labels")
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(link))
     assert link.is_symlink()
-
-
-def test_a_dash_is_standard_output(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_output(STDOUT, b"\x00labels")
-    assert capfdbinary.readouterr().out == b"\x00labels"
-    assert list(tmp_path.iterdir()) == []
 
 
 @posix

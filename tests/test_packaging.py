@@ -18,7 +18,6 @@ else:
 
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-OLDEST = PROJECT["requires-python"].removeprefix(">=")
 
 
 def lines_of(file: str, word: str) -> list[str]:
@@ -97,13 +96,6 @@ def test_the_image_installs_the_tested_set_and_runs_the_command_as_nobody_specia
     (user,) = lines_of("Dockerfile", "USER")
     assert any(f"useradd --create-home {user} " in line for line in runs)
     assert text.index("\nUSER ") > text.rindex("\nRUN ")
-
-
-def test_the_workflow_runs_what_a_developer_runs_on_the_oldest_python() -> None:
-    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
-    assert re.findall(r"^\s*- run: (.*)$", text, flags=re.MULTILINE) == [".ci/run"]
-    assert os.access(ROOT / ".ci" / "run", os.X_OK)
-    assert f"container: python:{OLDEST}-" in text
 
 
 @pytest.mark.parametrize("file", ["README.md", "docs/install.md"])

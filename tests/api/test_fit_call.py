@@ -80,8 +80,13 @@ def test_one_set_is_target_and_pool_and_sources_are_pooled(
     with pytest.raises(ValueError, match=r"^target: 9 of 15 images have no label"):
         sohot.fit(domains.source, partly, out=out, **quick)
     assert not out.exists()
+    with pytest.raises(ValueError, match="source and target are the same object"):
+        sohot.fit(partly, partly, out=out, **quick)
+    with pytest.raises(TypeError, match="unlabeled is unlabelled"):
+        sohot.fit(domains.source, partly, unlabelled=partly, unlabeled=partly, out=out, **quick)
+    assert not out.exists()
     sources = [domains.source, Pictures(*arrays(domains.source))]
-    found = sohot.fit(sources, partly, unlabelled=partly, target_test=domains.test, out=out, **quick)
+    found = sohot.fit(sources, partly, unlabeled=partly, target_test=domains.test, out=out, **quick)
     data = found.info()["data"]
     assert [data[part]["images"] for part in ("source", "target", "pool", "test")] == [36, 6, 9, 12]
     assert {path.name for path in (out / "inputs").iterdir()} == {"source-2", "target"}

@@ -86,6 +86,7 @@ LABELLED: dict[str, Callable[[Shown], Any]] = {
     "frame": table,
     "columns of a frame": lambda tested: (table(tested)["path"], table(tested)["label"].astype("category")),
     "frame of images": lambda tested: frame(image=list(tested.arrays), label=tested.labels),
+    "frame of files": lambda tested: frame(file=list(map(str, tested.paths)), label=tested.labels),
     "hub": hub,
 }
 

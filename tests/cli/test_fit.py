@@ -129,7 +129,7 @@ def test_shots_of_a_target_with_a_test_of_its_own(sohot, domains, tmp_path):
 
 def test_a_class_that_the_target_lacks_is_learned_from_the_source(sohot, domains, tmp_path):
     shutil.rmtree(domains.target / "red")
-    note = "the target has no labelled image of 1 classes, which are learned from the source alone: red"
+    note = "the target has no labelled image of these classes, which are learned from the source alone: red"
     for name in ("means", "so", "m", "s"):
         ended = fit(sohot, domains, tmp_path / name, "--method", name, "--json")
         assert (ended.code, ended.json["data"]["classes"]) == (0, ["blue", "green", "red"])

@@ -71,6 +71,9 @@ def test_a_head_is_tested_described_and_refused_like_a_run(
 ) -> None:
     root, domains = made
     assert sohot("evaluate", root / "head", domains.test, "--json").json["accuracy"]["micro"] == 1.0
+    tested = sohot("evaluate", root / "head", domains.target, "--json").json  # 3 of 5 images of a class trained
+    assert tested["accuracy"]["rows"] == 6
+    assert tested["notes"] == ["left out of the test: 9 images byte-identical to training images"]
     described = sohot("info", root / "head", "--json").json
     assert (described["classes"], described["step"]) == (["blue", "green", "red"], 60)
     assert described["command"].startswith("sohot fit-features --source")

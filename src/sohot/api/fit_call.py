@@ -86,8 +86,11 @@ def fit(
     """
     if resume and out is None:
         raise ValueError("resume=True continues a run: give its folder as out")
-    if unlabelled is None:
-        unlabelled = options.pop("unlabeled", None)
+    if "unlabeled" in options and unlabelled is not None:
+        raise TypeError("unlabeled is unlabelled: give one of them")
+    unlabelled = options.pop("unlabeled", unlabelled)
+    if source is target is not None and not is_path(source):  # of folders and lists, `RunConfig` says so
+        raise ValueError("source and target are the same object: the source has other images than the target")
     given = _known({**options, "shots": shots, "method": method})
     images = {"source": source, "target": target, "target_test": target_test, "unlabelled": unlabelled}
     file = None if config is None else Path(config)

@@ -127,7 +127,7 @@ class Run:
         return Predictions.of(named, refuse(found, limit, run.classes), unreadable)
 
     def evaluate(self, images: Images, *, leave_out: bool = False) -> "Tested":
-        """Measure the accuracy on images whose classes are known.
+        """Measure the accuracy on images whose classes are known; those that the run trained on are left out.
 
         Args:
             images: A folder with one folder per class, or any other set of images with labels that `sohot.fit` takes.

@@ -81,6 +81,8 @@ def evaluate(
 ) -> None:
     """Measure the accuracy of a run on images in class folders, or in a list of paths and labels.
 
+    Images that the run trained on are left out.
+
     With --unknown-below or --refuse-wrong also how many images are answered, and how well.
 
     For example:

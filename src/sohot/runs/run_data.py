@@ -203,7 +203,7 @@ def _match(
     missing = [name for name in source.classes if name not in target.classes]
     if learns and missing and not leave_out and set(target.classes) < set(source.classes):
         notes.append(
-            f"the target has no labelled image of {len(missing)} classes, which are learned from the source alone: "
+            "the target has no labelled image of these classes, which are learned from the source alone: "
             f"{enumerate_words(missing)} (--leave-out leaves them out)"
         )
         return source, target.with_classes(source.classes)

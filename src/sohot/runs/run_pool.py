@@ -85,9 +85,9 @@ def untrained_rows(run: Path, images: LabelledImages) -> tuple[list[int], int | 
     if is_head(run):
         from .stored_head import labelled_contents  # what only a head needs takes a moment to import
 
-        known = labelled_contents(run)
-        rows = [row for row, digest in enumerate(digests(images)) if digest not in (known or ())]
-        return rows, None if known is None else 0
+        if (known := labelled_contents(run)) is None:
+            return [*range(len(images))], None
+        return [row for row, digest in enumerate(digests(images)) if digest not in known], 0
     listed = read_listed(run)
     trained = [listed[side] for side in (SOURCE, TARGET) if side in listed]
     there = [still_there(side) for side in trained]

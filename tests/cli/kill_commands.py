@@ -50,9 +50,10 @@ def commands(root: Path) -> list[Command]:
     for name in ("source", "target"):
         call_quietly(["features", str(root / name), "--out", str(root / f"{name}.npz"), *QUICK[:4], "--quiet"])
     fit = ("fit", *domains.options(), "--lr", "0.01", "--checkpoint-every", "3", "--resume", "--quiet")
+    zeta = ("--method", "so+zeta")  # whose loss has weights of its own
     heads = ("fit-features", "--source", f"{root}/source.npz", "--target", f"{root}/target.npz", "--shots", "3")
     return [
-        Command("fit", (*fit, "--shots", "3", "--steps", "8", "--cache", "disk"), "run", of_run),
+        Command("fit", (*fit, *zeta, "--shots", "3", "--steps", "8", "--cache", "disk"), "run", of_run),
         Command("fit --method auto", (*fit, "--shots", "2", "--steps", "4", "--method", "auto"), "run", of_run),
         Command("features", ("features", str(domains.target), *QUICK[:4], "--quiet"), "out.npz", of_file),
         Command("fit-features", (*heads, "--steps", "20"), "heads", of_heads),

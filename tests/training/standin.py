@@ -1,4 +1,4 @@
-"""A small model with the interface of TwoStreams, and a small problem for it. Shared by the tests and `kill_worker`."""
+"""A small model with the interface of TwoStreams and a small problem, for tests and for the ranks of `ddp_worker`."""
 
 from typing import Any, NamedTuple
 

@@ -11,9 +11,9 @@ from typing import Any
 from command_line import write_images
 
 from sohot._process import describe_error
+from sohot.experiments import Grid
 from sohot.experiments.cell import Cell
 from sohot.experiments.engines import Outcome, Work
-from sohot.experiments.grid import Grid
 from sohot.experiments.result import CellResult
 from sohot.training import Evaluation
 

@@ -12,12 +12,11 @@ from safetensors.torch import load_file, save
 
 from sohot._files import to_csv
 from sohot.data.protocols.split import sealed
-from sohot.experiments import Store
+from sohot.experiments import Grid, Store
 from sohot.experiments.cell import Cell
-from sohot.experiments.grid import Grid, write_grid
+from sohot.experiments.grid import write_grid
 from sohot.experiments.result import CellResult
-from sohot.runs import RunConfig, fit_run
-from sohot.runs.predictions import Prediction, write_predictions
+from sohot.runs import Prediction, RunConfig, fit_run, write_predictions
 from sohot.runs.run_outputs import OUTPUTS
 from sohot.training import Evaluation, evaluate
 from sohot.training.logs import read_csv_log

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from sohot.data.datasets import DataSet
-from sohot.data.labelled import LabelledImages
+from sohot.data import DataSet, LabelledImages
 
 SHARED = 2  # contents below this are in every class and domain
 Rows = list[list[tuple[int, int]]]  # for each class: (content, group; 0 for none) of each file

@@ -16,8 +16,7 @@ from PIL import Image
 import sohot
 from sohot.cli import main
 from sohot.runs import RunConfig
-from sohot.training.errors import ChangedRun, Interrupted
-from sohot.training.progress import RichProgress
+from sohot.training import ChangedRun, Interrupted, RichProgress
 
 
 def arrays(folder: Path) -> "tuple[np.ndarray, list[str]]":

@@ -99,16 +99,24 @@ def test_every_kind_is_tested_alike(kind: str, run: sohot.Run, domains: Domains,
 
 
 def test_images_without_labels(run: sohot.Run, tested: Shown) -> None:
-    for given in (
-        tuple(tested.paths),
-        tested.arrays,
-        list(tested.arrays),
-        table(tested)[["path"]],
-        table(tested)["path"],
-    ):
-        assert run.predict(given).labels == run.predict(tested.paths).labels
+    rows, expected = table(tested), run.predict(tested.paths)
+    for given in (tuple(tested.paths), tested.arrays, list(tested.arrays), rows[["path"]], rows["path"]):
+        assert run.predict(given).probabilities == expected.probabilities
         with pytest.raises(ValueError, match=r"^images: 12 of 12 images have no label: give a pair \(images, labels\)"):
             run.evaluate(given)
+
+
+def test_lists_and_tensors_with_or_without_labels_get_the_same_answers(
+    run: sohot.Run, tested: Shown, tmp_path: Path
+) -> None:
+    listed, expected = tmp_path / "list.csv", run.predict(tested.paths)
+    listed.write_text("path\n" + "\n".join(map(str, tested.paths)))
+    tensors = torch.tensor(tested.arrays).permute(0, 3, 1, 2)
+    for given in (listed, tensors, TensorDataset(tensors, torch.arange(12)), (tested.arrays, tested.labels)):
+        assert run.predict(given).probabilities == expected.probabilities
+    assert [row.image for row in run.predict(tensors)] == list(range(12))
+    for one in (tested.paths[0], str(tested.paths[0]), tested.arrays[0], Image.fromarray(tested.arrays[0])):
+        assert run.predict(one).probabilities == expected.probabilities[:1]
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), ""])

@@ -13,7 +13,7 @@ from sohot.app.guard import new_token
 from sohot.app.routes import make_app
 from sohot.app.server import address, listen, make_server
 from sohot.app.session import Session
-from sohot.runs.loaded_run import open_model
+from sohot.runs import open_model
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 from made_up_results import make_run
 
 from sohot.app.comparison import compare, runs_beside
-from sohot.runs.description import read_report
+from sohot.runs import read_report
 
 CLASSES = ("<img src=x onerror=alert(1)>", "bike", "mug")
 

@@ -8,7 +8,7 @@ from local_app import picture
 
 from sohot.app import dropped_images
 from sohot.app.dropped_images import DroppedImages, TooMuch, Unknown
-from sohot.data.decode import UnreadableImage
+from sohot.data import UnreadableImage
 
 HOSTILE = [
     *("../../evil.png", "/etc/passwd", "..\\..\\evil.png", "C:\\evil.png", "a\0b.png", "", ".", "..", "-rf.png"),

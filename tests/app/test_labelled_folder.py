@@ -7,7 +7,7 @@ from local_app import picture
 
 from sohot.app.dropped_images import DroppedImage, DroppedImages
 from sohot.app.labelled_folder import LabelledFolder
-from sohot.data.folders import scan_folder
+from sohot.data import scan_folder
 
 CLASSES = ("cup", "../mug", ".hidden", "<b>pen</b>", "a/b")
 

@@ -10,8 +10,7 @@ from PIL import Image
 
 from sohot.app.dropped_images import MOST_BYTES
 from sohot.app.session import Session
-from sohot.runs.loaded_run import open_model
-from sohot.runs.predictions import classify
+from sohot.runs import classify, open_model
 
 
 def test_labels_are_those_of_predict(app: App, session: Session, drop: Callable[..., str]) -> None:

@@ -9,7 +9,7 @@ from local_app import picture
 
 from sohot.app.dropped_images import Unknown
 from sohot.app.session import Session
-from sohot.runs.loaded_run import open_model
+from sohot.runs import open_model
 
 
 def test_images_and_labels_are_there_again(session: Session, run: Path) -> None:

@@ -8,10 +8,8 @@ from local_app import picture
 
 from sohot.app.session import Session, free_folder
 from sohot.app.training_again import why_not, with_labelled, write_request
-from sohot.data.labelled import LabelledImages
-from sohot.runs.config import RunConfig
-from sohot.runs.description import read_config
-from sohot.runs.run_data import gather
+from sohot.data import LabelledImages
+from sohot.runs import RunConfig, gather, read_config
 from sohot.runs.split_file import read_sides
 from sohot.runs.trust import UntrustedCode
 

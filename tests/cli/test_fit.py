@@ -11,7 +11,8 @@ from command_line import QUICK, count_trunk_images, weights, write_images
 from pretrained import write_weights
 
 from sohot.experiments.cell import relevant_settings
-from sohot.methods.registry import method, method_that_looks_at
+from sohot.methods import method
+from sohot.methods.registry import method_that_looks_at
 from sohot.runs import RunConfig
 
 

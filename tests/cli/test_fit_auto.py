@@ -8,7 +8,7 @@ import time
 import pytest
 from command_line import start, weights
 
-from sohot.reporting.pages import write_report
+from sohot.reporting import write_report
 from sohot.runs import read_config
 from sohot.selection.spaces import AUTO_CANDIDATES, HEAD
 

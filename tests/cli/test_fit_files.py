@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from sohot.data.image_batches import load_batch
-from sohot.runs import open_run, read_outputs, read_predictions
-from sohot.runs.config import RunConfig
-from sohot.runs.description import read_config
-from sohot.runs.run_data import gather
+from sohot.data import load_batch
+from sohot.runs import RunConfig, gather, open_run, read_config, read_outputs, read_predictions
 from sohot.runs.run_model import build_model
 
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sohot.cli import main
 from sohot.methods import HeadSettings
-from sohot.reporting.pages import write_report
+from sohot.reporting import write_report
 from sohot.runs import read_config
 
 

@@ -10,9 +10,7 @@ from pretrained import write_weights
 from sohot.cli import main
 from sohot.methods import POOL_NAMES
 from sohot.reporting.pages.run_images import stored_images
-from sohot.runs import read_outputs, read_predictions
-from sohot.runs.loaded_run import open_run
-from sohot.runs.run_outputs import logits_of
+from sohot.runs import logits_of, open_run, read_outputs, read_predictions
 from sohot.runs.split_file import read_pool
 
 STEPS = ("--steps", 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import QUICK, Domains, Ended, weights
 
-from sohot.data.folders import scan_folder
+from sohot.data import scan_folder
 
 Sohot = Callable[..., Ended]
 

@@ -7,8 +7,6 @@ from rich.console import Console
 
 from sohot.cli import output
 from sohot.cli.output import Bar
-from sohot.demo import DemoProgress
-from sohot.experiments.demo_result import DemoResult, SplitAccuracies
 
 
 @pytest.fixture
@@ -60,21 +58,11 @@ def test_elsewhere_a_quick_stage_has_one_line_and_a_long_one_some(capsys, monkey
     assert all(line.startswith("[") for line in said[:-1])
 
 
-def test_quiet_commands_print_their_result_alone(sohot, trained, tmp_path, monkeypatch):
-    def run_demo(*_, on_progress, **__):
-        on_progress(DemoProgress(1, 1, 0, "s+t", 80.0))
-        return DemoResult({"s+t": SplitAccuracies.of([80.0])}, 1.0, [])
-
+@pytest.mark.parametrize(("command", "words"), [("evaluate", "micro"), ("predict", "path,label")])
+def test_quiet_commands_print_their_result_alone(sohot, trained, command, words):
     run, domains = trained
-    monkeypatch.setattr("sohot.demo.run_demo", run_demo)
-    calls = {
-        "80.0 ± 0.0": ("demo", "--out", tmp_path / "demo"),
-        "micro": ("evaluate", run, domains.test),
-        "path,label": ("predict", run, domains.test),
-    }
-    for words, call in calls.items():
-        loud, quiet = sohot(*call), sohot(*call, "--quiet")
-        assert words in quiet.out
-        assert quiet.out == loud.out
-        assert loud.err
-        assert quiet.err == ""
+    loud, quiet = (sohot(command, run, domains.test, *more) for more in ((), ("--quiet",)))
+    assert words in quiet.out
+    assert quiet.out == loud.out
+    assert loud.err
+    assert quiet.err == ""

@@ -8,7 +8,7 @@ import pytest
 from sohot._files import lock_folder
 from sohot._process import process_tag
 from sohot.experiments import Store
-from sohot.selection.search_space import parse_space
+from sohot.selection import parse_space
 from sohot.selection.study import SharedStudy
 
 LEFT = f".config.toml.{re.sub(r'-[0-9]+-', '-999999999-', process_tag())}.0123456789abcdef.tmp"

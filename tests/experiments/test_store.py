@@ -186,16 +186,6 @@ def test_records_are_those_of_the_grid_planned_last(store, tmp_path):
     assert [record.key for record in store.records(CELLS)] == [cell.key for cell in CELLS[:2]]
 
 
-def test_a_different_grid_waits_until_the_first_has_ended(store, tmp_path):
-    assert store.claim(CELLS[0])
-    same, other = later(tmp_path), Store(tmp_path)  # the same grid is shared
-    with pytest.raises(BlockingIOError, match=rf"process {os.getpid()} on .* is computing a different grid"):
-        other.plan(CELLS[1:])
-    store.release()
-    other.plan(CELLS[1:])
-    assert same.records() == []
-
-
 @pytest.mark.usefixtures("store")
 def test_a_different_grid_of_another_machine_ends_with_a_retry(tmp_path):
     of_another_process(tmp_path, CELLS[0], host="elsewhere")

@@ -2,26 +2,16 @@
 
 import pytest
 import torch
+from domain_losses import CLASSES, LOSSES
 from largest_tensor import LargestTensor
 from torch import Tensor
 
-from sohot.losses import (
-    ContrastiveSemanticAlignment,
-    GraphEmbeddingAlignment,
-    StochasticNeighborhoodAlignment,
-    SupervisedContrastive,
-    domain_labels,
-)
+from sohot.losses import domain_labels
 from sohot.losses.domain_labels import DomainLabels
 from sohot.losses.domain_loss import DomainLoss
 
-LOSSES = [
-    ContrastiveSemanticAlignment(3, margin=3.0),
-    GraphEmbeddingAlignment(3),
-    StochasticNeighborhoodAlignment(3),
-    SupervisedContrastive(3),
-]
-each_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+OVER_PAIRS = [LOSSES[name]() for name in LOSSES if name != "variance"]
+each_loss = pytest.mark.parametrize("loss", OVER_PAIRS, ids=lambda loss: type(loss).__name__)
 N, M = 14, 9
 SOURCE_LABELS, TARGET_LABELS = torch.arange(N) % 3, torch.arange(M) % 2
 
@@ -40,7 +30,7 @@ def value_and_slopes(loss: DomainLoss, labels: DomainLabels, *leading: int) -> t
 
 @each_loss
 def test_equals_the_sum_over_all_pairs(loss: DomainLoss, monkeypatch: pytest.MonkeyPatch) -> None:
-    labels = DomainLabels(SOURCE_LABELS, TARGET_LABELS, 3)
+    labels = DomainLabels(SOURCE_LABELS, TARGET_LABELS, CLASSES)
     expected = value_and_slopes(loss, labels)
     in_parts(monkeypatch, 60)
     torch.testing.assert_close(value_and_slopes(loss, labels), expected)
@@ -51,7 +41,7 @@ def test_many_fits_with_missing_rows(loss: DomainLoss, monkeypatch: pytest.Monke
     taken = torch.ones(2, N, dtype=torch.bool), torch.ones(2, M, dtype=torch.bool)
     taken[0][1, 3:6] = False
     taken[1][0, 7] = False
-    labels = DomainLabels(SOURCE_LABELS, TARGET_LABELS, 3, taken)
+    labels = DomainLabels(SOURCE_LABELS, TARGET_LABELS, CLASSES, taken)
     expected = value_and_slopes(loss, labels, 2)
     in_parts(monkeypatch, 100)
     torch.testing.assert_close(value_and_slopes(loss, labels, 2), expected)

@@ -1,33 +1,16 @@
-import importlib.util
-from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+import standin
 import torch
 
 from sohot.methods import FitSettings
 from sohot.training import FitResult, TensorInputs, fit
 from sohot.training.pool_rows import PoolInputs
 
-collect_ignore = ["ddp_worker.py"]  # run as a process of its own, which finds its neighbours
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="session")
-def standin() -> ModuleType:
-    return load("standin")
-
 
 @pytest.fixture
-def train(standin):
+def train():
     """Train the small model on the small problem, with `so` and any setting or argument of `fit`."""
 
     def run(model: Any = None, data: Any = None, **options: Any) -> FitResult:
@@ -47,12 +30,7 @@ def train(standin):
 
 
 @pytest.fixture
-def plain_streams(standin) -> Callable[[], Any]:
-    return standin.plain_streams
-
-
-@pytest.fixture
-def pool(standin) -> PoolInputs:
+def pool() -> PoolInputs:
     """Forty rows of the target, in two views."""
     rows = standin.problem((24, 40))[2]
     noise = 0.2 * torch.randn(rows.shape, generator=torch.Generator().manual_seed(5))

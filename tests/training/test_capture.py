@@ -1,6 +1,7 @@
 """Steps as graphs: what a recording must not change. A stand-in for CUDA graphs runs the recorded Python code again."""
 
 import pytest
+import standin
 import torch
 
 import sohot.training.trainer as trainer_module
@@ -61,7 +62,7 @@ CASES = [
 
 @pytest.mark.parametrize("options", CASES)
 @pytest.mark.parametrize("whole", [False, True])
-def test_recorded_steps_are_the_same_steps(train, standin, same_weights, request, options, whole):
+def test_recorded_steps_are_the_same_steps(train, same_weights, request, options, whole):
     options = {**options, **({} if whole else {"batches": standin.RandomRows(24, 9)})}
     plain = train(**options)
     graphs = request.getfixturevalue("recorded")
@@ -80,7 +81,7 @@ def test_recorded_steps_are_the_same_steps(train, standin, same_weights, request
         {"method": "s+t", "pool_loss": "im"},
     ],
 )
-def test_a_pool_is_recorded_too(train, standin, same_weights, pool, request, options):
+def test_a_pool_is_recorded_too(train, same_weights, pool, request, options):
     options = {**options, "pool": pool, "pool_rows": 12, "steps": 34, "batches": standin.RandomRows(24, 9)}
     plain = train(**options)
     graphs = request.getfixturevalue("recorded")
@@ -91,7 +92,7 @@ def test_a_pool_is_recorded_too(train, standin, same_weights, pool, request, opt
     assert graphs.runs == 32  # those that estimate class shares are of their own kind
 
 
-def test_a_collapse_starts_a_new_recording(train, standin, same_weights, pool, request, monkeypatch):
+def test_a_collapse_starts_a_new_recording(train, same_weights, pool, request, monkeypatch):
     monkeypatch.setattr(PoolHealth, "check", lambda *_: Collapse.SWALLOWED)
     options = {"method": "s+t", "pool": pool, "pool_rows": 12, "steps": 25, "batches": standin.RandomRows(24, 9)}
     plain = train(**options)
@@ -101,7 +102,7 @@ def test_a_collapse_starts_a_new_recording(train, standin, same_weights, pool, r
     assert same_weights(plain.model, result.model)
 
 
-def test_a_resumed_run_records_again(train, standin, same_weights, request, tmp_path):
+def test_a_resumed_run_records_again(train, same_weights, request, tmp_path):
     options = {"method": "so+zeta", "steps": 14, "checkpoint_every": 4, "batches": standin.RandomRows(24, 9)}
     plain = train(run_dir=tmp_path / "plain", **options)
     with pytest.raises(Stop):  # begun without graphs, continued with them

@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+import standin
 import torch
 from torch import nn
 
@@ -55,7 +56,7 @@ CASES = [
 
 @pytest.mark.parametrize("options", CASES, ids=lambda options: "-".join(map(str, options.values())))
 @pytest.mark.parametrize("place", ["processor", "gpu"])
-def test_captured_steps_are_the_same_steps(train, standin, replays, options, place):
+def test_captured_steps_are_the_same_steps(train, replays, options, place):
     options = {"steps": 12, **options, "device": "cuda", "batches": standin.RandomRows(24, 9)}
     data = resident(standin.problem()) if place == "gpu" else standin.problem()
     plain = train(data=data, capture=False, **options)
@@ -80,7 +81,7 @@ def test_captured_steps_are_the_same_steps(train, standin, replays, options, pla
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )
-def test_a_pool_is_captured_too(train, standin, replays, options):
+def test_a_pool_is_captured_too(train, replays, options):
     rows = standin.problem((24, 400))[2].cuda()
     pool = PoolInputs(TensorInputs(rows), TensorInputs(rows + 0.1))
     options = {**options, "pool": pool, "pool_rows": 24, "steps": 34, "device": "cuda"}
@@ -93,7 +94,7 @@ def test_a_pool_is_captured_too(train, standin, replays, options):
     assert result.pool["prior"] == pytest.approx(plain.pool["prior"], abs=1e-4)
 
 
-def test_what_cannot_be_captured_says_so_and_trains(train, standin, replays):
+def test_what_cannot_be_captured_says_so_and_trains(train, replays):
     class Curious(standin.SmallStreams):
         """Looks at its input from the host, which a graph cannot."""
 
@@ -110,7 +111,7 @@ def test_what_cannot_be_captured_says_so_and_trains(train, standin, replays):
         train(precision="16-mixed", **options)
 
 
-def test_dropout_differs_from_step_to_step(train, standin):
+def test_dropout_differs_from_step_to_step(train):
     class Seen(standin.SmallStreams):
         def __init__(self):
             super().__init__()

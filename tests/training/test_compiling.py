@@ -1,6 +1,7 @@
 import shutil
 
 import pytest
+import standin
 import torch
 
 from sohot.training import load_run
@@ -8,7 +9,7 @@ from sohot.training import load_run
 
 @pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="needs a C++ compiler")
 @pytest.mark.filterwarnings("ignore")  # of the compiler about itself
-def test_compiled_streams_train_to_the_same_weights_and_checkpoints_fit_both_ways(train, standin, tmp_path):
+def test_compiled_streams_train_to_the_same_weights_and_checkpoints_fit_both_ways(train, tmp_path):
     options = {"batches": standin.RandomRows(24, 9), "method": "s+t", "steps": 6, "checkpoint_every": 3}
 
     def model():
@@ -37,7 +38,7 @@ def test_without_a_compiler_training_goes_on_and_says_so(train, same_weights, mo
     assert same_weights(result.model, train().model)
 
 
-def test_other_errors_are_not_taken_for_the_compilers(train, standin):
+def test_other_errors_are_not_taken_for_the_compilers(train):
     class Broken(standin.SmallStreams):
         def forward(self, *_, **__):
             raise ArithmeticError("something else")

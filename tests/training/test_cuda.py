@@ -1,6 +1,7 @@
 """What a GPU must not change, and what it does in its own way. Skipped where there is none."""
 
 import pytest
+import standin
 import torch
 from command_line import make_domains, overriding, weights
 
@@ -30,7 +31,7 @@ def difference(one, other):
     return max(float((first[name].cpu().double() - second[name].cpu().double()).abs().max()) for name in first)
 
 
-def test_a_gpu_trains_to_the_weights_of_a_processor(train, standin):
+def test_a_gpu_trains_to_the_weights_of_a_processor(train):
     models = [standin.SmallStreams() for _ in range(2)]
     for model, device in zip(models, ("cpu", "cuda"), strict=True):
         model.tail[3].p = 0.0
@@ -39,7 +40,7 @@ def test_a_gpu_trains_to_the_weights_of_a_processor(train, standin):
 
 
 @pytest.mark.parametrize("options", KINDS)
-def test_a_resumed_run_ends_where_an_undisturbed_one_does(train, standin, tmp_path, options):
+def test_a_resumed_run_ends_where_an_undisturbed_one_does(train, tmp_path, options):
     options = {**options, "steps": 50, "checkpoint_every": 12, "device": "cuda"}
     options["batches"] = standin.RandomRows(24, 9)
     whole = train(run_dir=tmp_path / "whole", **options)
@@ -59,7 +60,7 @@ def test_divergence_is_seen_soon_and_never_saved(train, tmp_path):
     assert len(read_csv_log(tmp_path / "log.csv")) <= READ_EVERY
 
 
-def test_compiled_streams_train_to_the_same_weights(train, standin):
+def test_compiled_streams_train_to_the_same_weights(train):
     models = [standin.SmallStreams() for _ in range(2)]
     for model, compile in zip(models, (False, True), strict=True):
         model.tail[3].p = 0.0

@@ -4,10 +4,10 @@ import os
 import random
 import signal
 import socket
-import sys
 import time
 from pathlib import Path
 
+import ddp_worker as worker
 import numpy as np
 import pytest
 import torch
@@ -21,9 +21,7 @@ from sohot.training.fabric import make_fabric
 from sohot.training.logs import read_csv_log
 from sohot.training.randomness import reproducible, seed_all, step_seed
 
-from .conftest import load
-
-HERE = Path(__file__).parent
+WORKER = Path(worker.__file__)
 TOLERANCES = {torch.float64: 1e-12, torch.float32: 1e-6}
 
 
@@ -34,7 +32,7 @@ def free_port() -> int:
 
 
 def start(out: Path, names: str, count: int = 2) -> list[WarmProcess]:
-    paths = [str(Path(sohot.__file__).parents[1]), str(HERE)]
+    paths = [str(Path(sohot.__file__).parents[1]), str(WORKER.parent)]
     shared = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
@@ -46,7 +44,7 @@ def start(out: Path, names: str, count: int = 2) -> list[WarmProcess]:
         "LOCAL_WORLD_SIZE": str(count),
         "GROUP_RANK": "0",
     }
-    words = [HERE / "ddp_worker.py", out, names]
+    words = [WORKER, out, names]
     return [WarmProcess(words, {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(count)]
 
 
@@ -65,16 +63,7 @@ def run(out: Path, names: str, count: int = 2) -> None:
 
 
 @pytest.fixture(scope="module")
-def worker():
-    sys.path.insert(0, str(HERE))
-    try:
-        yield load("ddp_worker")
-    finally:
-        sys.path.remove(str(HERE))
-
-
-@pytest.fixture(scope="module")
-def out(tmp_path_factory, worker) -> Path:
+def out(tmp_path_factory) -> Path:
     """Weights of every case after training on two ranks."""
     folder = tmp_path_factory.mktemp("ranks")
     run(folder, ",".join(worker.CASES))
@@ -90,24 +79,14 @@ def close(one: dict, other: dict) -> None:
         )
 
 
-CASES = (
-    *("so+zeta", "moments in float64", "m", "means", "s+t", "separate", "s", "t", "few rows", "target weight"),
-    *("pool", "pool of s"),
-)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_two_ranks_end_where_one_does(worker, out, name):
+@pytest.mark.parametrize("name", worker.CASES)
+def test_two_ranks_end_where_one_does(out, name):
     first, second = (load_file(out / f"{name} {rank}.safetensors") for rank in (0, 1))
     close(first, second)
     close(first, worker.tensors_of(worker.run_case(name)))
 
 
-def test_every_case_is_looked_at(worker):
-    assert set(worker.CASES) == set(CASES)
-
-
-def test_a_run_goes_on_with_another_number_of_ranks(worker, tmp_path):
+def test_a_run_goes_on_with_another_number_of_ranks(tmp_path):
     """Stopped by a signal to one rank of two, resumed by three."""
     codes, said = finish(start(tmp_path, "resume-term:3"))
     assert codes == [1, 1], said
@@ -118,7 +97,7 @@ def test_a_run_goes_on_with_another_number_of_ranks(worker, tmp_path):
     assert [row["step"] for row in read_csv_log(tmp_path / "run" / "log.csv")] == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_rank_that_dies_ends_the_others_with_a_checkpoint(worker, tmp_path):
+def test_a_rank_that_dies_ends_the_others_with_a_checkpoint(tmp_path):
     began = time.monotonic()
     codes, said = finish(start(tmp_path, "resume-die:4"))
     assert codes == [1, -signal.SIGKILL], said

@@ -3,6 +3,7 @@ import random
 
 import numpy as np
 import pytest
+import standin
 import torch
 
 from sohot.methods import METHOD_NAMES, OTHER_NAMES, FitSettings
@@ -10,7 +11,7 @@ from sohot.training import Diverged, Objective, TensorInputs, evaluate, fit, pre
 
 
 @pytest.mark.parametrize("name", [*METHOD_NAMES, "so+fo", *OTHER_NAMES])
-def test_every_method_learns(train, standin, name):
+def test_every_method_learns(train, name):
     result = train(method=name, steps=30, lr=0.05)
     first, last = result.history[0], result.history[-1]
     assert last["loss"] < first["loss"]
@@ -38,7 +39,7 @@ def test_the_callers_randomness_is_left_alone(train):
     assert (torch.rand(1), random.random(), np.random.rand()) == expected
 
 
-def test_the_source_alone_trains_the_target_stream(train, standin, same_weights):
+def test_the_source_alone_trains_the_target_stream(train, same_weights):
     before = standin.SmallStreams(heads="coupled")
     after = train(standin.SmallStreams(heads="coupled"), method="s", coupling=0.0, head_decay=0.0).model
     assert same_weights(before.source_head, after.source_head)
@@ -46,7 +47,7 @@ def test_the_source_alone_trains_the_target_stream(train, standin, same_weights)
 
 
 @pytest.mark.parametrize("name", ["s", "t"])
-def test_a_domain_that_is_not_used_may_be_none(standin, name):
+def test_a_domain_that_is_not_used_may_be_none(name):
     source, source_labels, target, target_labels = standin.problem()
     settings = FitSettings(method=name, steps=2, device="cpu")
     if name == "s":
@@ -68,7 +69,7 @@ def test_batches_may_leave_out_a_domain(train):
 
 
 @pytest.mark.parametrize("precision", ["bf16-mixed", "64-true"])
-def test_precisions_and_clipping(train, standin, precision):
+def test_precisions_and_clipping(train, precision):
     data = [x.double() if precision == "64-true" and x.is_floating_point() else x for x in standin.problem()]
     result = train(method="so+to+fo+zeta", precision=precision, steps=20, lr=0.05, clip_norm=50.0, data=data)
     assert result.history[-1]["loss"] < result.history[0]["loss"]
@@ -111,14 +112,14 @@ def test_a_loss_without_a_lower_bound_is_stopped(train, monkeypatch):
         train(method="so", estimator="unbiased")
 
 
-def test_nan_in_the_data_is_a_divergence_too(train, standin):
+def test_nan_in_the_data_is_a_divergence_too(train):
     source, *rest = standin.problem()
     source[0, 0] = math.nan
     with pytest.raises(Diverged, match="the loss is nan at step 1"):
         train(data=(source, *rest))
 
 
-def test_divergence_keeps_the_last_good_checkpoint(train, standin, tmp_path):
+def test_divergence_keeps_the_last_good_checkpoint(train, tmp_path):
     class GoesBad(standin.SmallStreams):
         calls = 0
 
@@ -131,7 +132,7 @@ def test_divergence_keeps_the_last_good_checkpoint(train, standin, tmp_path):
     assert [path.name for path in sorted((tmp_path / "checkpoints").iterdir())] == ["step-00000003", "step-00000006"]
 
 
-def test_weights_that_are_not_finite_are_never_saved(train, standin, tmp_path):
+def test_weights_that_are_not_finite_are_never_saved(train, tmp_path):
     def poison(record):
         if record["step"] == 6:
             with torch.no_grad():
@@ -152,7 +153,7 @@ def test_weights_that_are_not_finite_are_never_saved(train, standin, tmp_path):
         ({2: TensorInputs(torch.zeros(0, 4)), 3: torch.zeros(0, dtype=torch.int64)}, ValueError, "target is empty"),
     ],
 )
-def test_bad_data_is_named(standin, change, error, message):
+def test_bad_data_is_named(change, error, message):
     source, source_labels, target, target_labels = standin.problem()
     arguments = [TensorInputs(source), source_labels, TensorInputs(target), target_labels]
     for place, value in change.items():
@@ -166,7 +167,7 @@ def test_a_model_of_another_kind_is_refused(train):
         train(torch.nn.Linear(2, 2))
 
 
-def test_the_source_alone_needs_streams_that_take_the_same_images(train, standin):
+def test_the_source_alone_needs_streams_that_take_the_same_images(train):
     model = standin.SmallStreams()
     model.inputs = {"source": "grey", "target": "colour"}
     with pytest.raises(ValueError, match="streams take other images"):

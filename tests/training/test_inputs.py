@@ -1,4 +1,5 @@
 import pytest
+import standin
 import torch
 
 from sohot.data import BalancedBatches
@@ -26,7 +27,7 @@ def test_what_counts_as_inputs():
         TensorInputs(torch.zeros(2, 2, dtype=torch.int64))
 
 
-def test_prediction_does_not_depend_on_the_batch_size(standin):
+def test_prediction_does_not_depend_on_the_batch_size():
     model = standin.SmallStreams().train()
     inputs = TensorInputs(standin.problem()[0])
     one, other = (predict_logits(model, inputs, batch_size=size) for size in (5, 100))
@@ -50,7 +51,7 @@ class Drawing(TensorInputs):
 
 
 @pytest.fixture
-def read_step(standin):
+def read_step():
     """Read a step as one of several ranks does; also what it would draw next."""
 
     def read(ranks, inputs, step=3):
@@ -68,7 +69,7 @@ def read_step(standin):
 @pytest.mark.parametrize(
     ("batches", "expected"), [(WholeSet(5, 5), 6), (BalancedBatches(LABELS, LABELS, 3, None, 2, 1), 3)]
 )
-def test_the_alignment_learns_how_many_rows_a_class_has_at_most(standin, batches, expected):
+def test_the_alignment_learns_how_many_rows_a_class_has_at_most(batches, expected):
     domains = (Domain(name, TensorInputs(torch.zeros(5, 2)), LABELS, 3) for name in ("source", "target"))
     settings = FitSettings(method="so", steps=1, device="cpu", loggers="none")
     trainer = Trainer(make_fabric(settings), standin.SmallStreams(), *domains, batches, settings)

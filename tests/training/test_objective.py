@@ -1,4 +1,5 @@
 import pytest
+import standin
 import torch
 
 from sohot import ScatterAlignment
@@ -12,7 +13,7 @@ def build(**options):
 
 
 @pytest.fixture
-def batch(standin):
+def batch():
     generator = torch.Generator().manual_seed(0)
     source, source_labels, target, target_labels = standin.problem()
     logits = [torch.randn(len(x), 3, generator=generator) for x in (source, target)]
@@ -72,6 +73,6 @@ def test_a_batch_of_one_domain_has_nothing_to_align(batch):
     assert "alignment" not in losses
 
 
-def test_a_batch_of_no_domain_is_refused(standin):
+def test_a_batch_of_no_domain_is_refused():
     with pytest.raises(ValueError, match="no logits of either domain"):
         build(method="s+t")(standin.Output(None, None, None, None, None), None, None)

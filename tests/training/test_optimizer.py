@@ -1,4 +1,5 @@
 import pytest
+import standin
 import torch
 from torch.optim.lr_scheduler import OneCycleLR
 
@@ -32,7 +33,7 @@ def test_the_rate_rises_then_falls_within_its_bounds(schedule, warmup, steps):
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-def test_groups_have_their_own_rates(standin, optimizer):
+def test_groups_have_their_own_rates(optimizer):
     settings = FitSettings(method="so+zeta", optimizer=optimizer, lr=0.1, zeta_lr=0.03, schedule="constant")
     model, objective = standin.SmallStreams(), Objective(settings.resolved_method(), 3, settings)
     built = build_optimizer(model, objective, settings)
@@ -44,7 +45,7 @@ def test_groups_have_their_own_rates(standin, optimizer):
         assert all(group["momentum"] == 0.9 for group in built.param_groups)
 
 
-def test_frozen_parameters_are_left_out(standin):
+def test_frozen_parameters_are_left_out():
     model = standin.SmallStreams()
     model.tail.requires_grad_(False)
     settings = FitSettings(method="s+t")

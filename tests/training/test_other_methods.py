@@ -1,6 +1,7 @@
 """Methods to compare with, trained by the same loop."""
 
 import pytest
+import standin
 import torch
 
 from sohot import ScatterAlignment
@@ -26,7 +27,7 @@ def test_settings_reach_the_loss():
     assert make_alignment(method("dage"), 3, FitSettings()).weight == 1.0  # its paper's
 
 
-def test_the_head_learns_alone_first(train, standin):
+def test_the_head_learns_alone_first(train):
     start = standin.SmallStreams()
     seen = []
 
@@ -39,7 +40,7 @@ def test_the_head_learns_alone_first(train, standin):
     assert not any(torch.equal(a, b) for a, b in zip(seen[-1][:1], start.tail.parameters(), strict=False))
 
 
-def test_the_first_part_is_a_linear_probe_by_itself(train, standin):
+def test_the_first_part_is_a_linear_probe_by_itself(train):
     probed = standin.SmallStreams()
     train(model=probed, method="lp-ft", steps=8, head_first=1.0, schedule="constant")
     both = standin.SmallStreams()
@@ -54,7 +55,7 @@ def test_the_first_part_is_a_linear_probe_by_itself(train, standin):
     assert all(torch.equal(steps[7][name], value) for name, value in probed.state_dict().items())
 
 
-def test_weights_stay_nearer_to_their_start_the_stronger_the_pull(train, standin):
+def test_weights_stay_nearer_to_their_start_the_stronger_the_pull(train):
     def moved(**options):
         model, start = standin.SmallStreams(), standin.SmallStreams()
         train(model=model, steps=30, method="l2-sp", **options)

@@ -1,7 +1,9 @@
 """Training with unlabelled rows: what the teacher and its answers must and must not do."""
 
 import pytest
+import standin
 import torch
+from standin import plain_streams
 
 from sohot.training import TensorInputs
 from sohot.training.collapse import Collapse, PoolHealth
@@ -18,7 +20,7 @@ def close(one, other, tolerance=1e-6):
     return all(torch.allclose(a, b, atol=tolerance) for a, b in pairs)
 
 
-def test_a_pool_that_weighs_nothing_changes_nothing(train, plain_streams, pool):
+def test_a_pool_that_weighs_nothing_changes_nothing(train, pool):
     without = train(plain_streams(), method="s+t")
     nothing = {"pool_loss": "im", "pool_weight": 0.0}
     with_pool = train(plain_streams(), method="s+t", pool=pool, teacher=0.0, pool_rows=12, **nothing)
@@ -26,7 +28,7 @@ def test_a_pool_that_weighs_nothing_changes_nothing(train, plain_streams, pool):
 
 
 @pytest.mark.parametrize("method", ["so+zeta", "m", "ccsa"])
-def test_only_labelled_rows_are_aligned(train, plain_streams, pool, method):
+def test_only_labelled_rows_are_aligned(train, pool, method):
     without = train(plain_streams(), method=method)
     with_pool = train(
         plain_streams(), method=method, pool=pool, pool_loss="im", pool_weight=0.0, teacher=0.0, pool_rows=12
@@ -34,7 +36,7 @@ def test_only_labelled_rows_are_aligned(train, plain_streams, pool, method):
     assert close(without.model, with_pool.model)
 
 
-def test_the_kept_model_is_the_running_average(train, plain_streams, pool):
+def test_the_kept_model_is_the_running_average(train, pool):
     nothing = {"pool_loss": "im", "pool_weight": 0.0, "pool_rows": 12}
     kept = train(plain_streams(), method="s+t", pool=pool, teacher=0.9, **nothing).model
     average, states = Teacher(plain_streams(), 0.9), []
@@ -62,7 +64,7 @@ def test_the_kept_model_is_the_running_average(train, plain_streams, pool):
         {"method": "fixmatch"},
     ],
 )
-def test_a_resumed_run_ends_in_the_same_bits(train, pool, standin, same_weights, tmp_path, options):
+def test_a_resumed_run_ends_in_the_same_bits(train, pool, same_weights, tmp_path, options):
     options = {**options, **POOL, "checkpoint_every": 4, "batches": standin.RandomRows(24, 9), "pool": pool}
     whole = train(run_dir=tmp_path / "whole", **options)
     for step in (3, 9):
@@ -76,7 +78,7 @@ def test_a_resumed_run_ends_in_the_same_bits(train, pool, standin, same_weights,
     assert same_weights(whole.model, again.model)
 
 
-def test_a_collapse_is_undone(train, plain_streams, pool, monkeypatch):
+def test_a_collapse_is_undone(train, pool, monkeypatch):
     monkeypatch.setattr(PoolHealth, "check", lambda *_: Collapse.SWALLOWED)
     result = train(plain_streams(), method="s+t", pool=pool, pool_rows=12, steps=25, pool_weight=50.0)
     assert "swallowed" in result.pool["collapse"]
@@ -90,7 +92,7 @@ def test_a_collapse_is_undone(train, plain_streams, pool, monkeypatch):
     assert moved < 1.0  # a weight of 50 would have taken it far away
 
 
-def test_a_collapse_is_seen_though_class_shares_are_evened_out(train, plain_streams, pool, monkeypatch):
+def test_a_collapse_is_seen_though_class_shares_are_evened_out(train, pool, monkeypatch):
     """Pseudo-labels with equal shares name every class, whatever the teacher says."""
     seen, biased = [], plain_streams()
     with torch.no_grad():
@@ -103,7 +105,7 @@ def test_a_collapse_is_seen_though_class_shares_are_evened_out(train, plain_stre
 
 
 @pytest.mark.parametrize("steps", [12, 20])
-def test_a_collapse_at_the_end_leaves_the_start(train, plain_streams, pool, monkeypatch, steps, same_weights):
+def test_a_collapse_at_the_end_leaves_the_start(train, pool, monkeypatch, steps, same_weights):
     monkeypatch.setattr(PoolHealth, "check", lambda *_: found.pop())
     found = [Collapse.SHRUNK, *[None] * (steps // 10)]
     result = train(plain_streams(), method="s+t", pool=pool, pool_rows=12, steps=steps)
@@ -114,7 +116,7 @@ def test_a_collapse_at_the_end_leaves_the_start(train, plain_streams, pool, monk
     assert same_weights(result.model, plain_streams())
 
 
-def test_neighbours_have_a_say_in_pseudo_labels(train, plain_streams, pool):
+def test_neighbours_have_a_say_in_pseudo_labels(train, pool):
     """With all rows as neighbours all have one label; with none, or with copies of a row, each has its own."""
 
     def seen(pool, count, **changed):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from standin import plain_streams
 from torch import nn
 
 from sohot.functional.unlabelled import mean_entropy
@@ -21,7 +22,7 @@ def test_every_recipe_is_made_of_known_terms():
 
 
 @pytest.mark.parametrize("name", POOL_NAMES)
-def test_a_method_is_both_domains_with_its_recipe(train, plain_streams, pool, same_weights, name):
+def test_a_method_is_both_domains_with_its_recipe(train, pool, same_weights, name):
     given = {"pool": pool, "pool_rows": 12, "steps": 4, "lr": 0.002}
     as_method = train(plain_streams(), method=name, **given)
     as_recipe = train(plain_streams(), method="s+t", pool_loss=name, **given)
@@ -34,13 +35,13 @@ def test_a_method_is_both_domains_with_its_recipe(train, plain_streams, pool, sa
 
 
 @pytest.mark.parametrize("name", ["so+zeta", "m", "means"])
-def test_any_alignment_combines_with_any_recipe(train, plain_streams, pool, name):
+def test_any_alignment_combines_with_any_recipe(train, pool, name):
     result = train(plain_streams(), method=name, pool_loss="entropy", pool=pool, pool_rows=12, steps=3)
     assert {"alignment", "entropy"} <= result.history[-1].keys()
 
 
 @pytest.mark.parametrize("name", ["fixmatch", "adamatch"])
-def test_labels_come_from_the_weights_themselves_and_an_average_is_tested(train, plain_streams, pool, name):
+def test_labels_come_from_the_weights_themselves_and_an_average_is_tested(train, pool, name):
     """With a weight of 0 the student is that of s+t, so that its path is known."""
     constant = {"schedule": "constant", "warmup": 0.0}
     kept = train(plain_streams(), method=name, pool=pool, pool_weight=0.0, pool_rows=12, steps=4, **constant)
@@ -63,7 +64,7 @@ def step_of(name: str, model: nn.Module, weight: float) -> TrainingStep:
     return TrainingStep(model, Objective(method("s+t"), 3, settings, with_pool=True), settings)
 
 
-def test_entropy_is_lowered_by_classifier_and_features(plain_streams):
+def test_entropy_is_lowered_by_classifier_and_features():
     model, x, y = plain_streams(), torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 3
     of_pool = torch.randn(20, 4, generator=torch.Generator().manual_seed(1))
     labels, prior = torch.zeros(20, dtype=torch.int64), torch.full((3,), 1 / 3)
@@ -76,6 +77,6 @@ def test_entropy_is_lowered_by_classifier_and_features(plain_streams):
 
 
 @pytest.mark.parametrize("name", POOL_NAMES)
-def test_without_a_pool_there_is_nothing_to_learn_from(train, plain_streams, name):
+def test_without_a_pool_there_is_nothing_to_learn_from(train, name):
     with pytest.raises(ValueError, match=f"method '{name}' learns from unlabelled target images: pass a pool"):
         train(plain_streams(), method=name)

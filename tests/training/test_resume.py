@@ -6,6 +6,7 @@ import signal
 import threading
 
 import pytest
+import standin
 import torch
 
 from sohot._files import sealed
@@ -42,7 +43,7 @@ def stop_at(step):
 
 
 @pytest.mark.parametrize("options", KINDS)
-def test_a_resumed_run_ends_in_the_same_bits(train, standin, same_weights, tmp_path, options):
+def test_a_resumed_run_ends_in_the_same_bits(train, same_weights, tmp_path, options):
     options = {**options, "steps": 14, "checkpoint_every": 4, "batches": standin.RandomRows(24, 9)}
     whole = train(run_dir=tmp_path / "whole", **options)
     for step in (3, 7, 13):
@@ -56,7 +57,7 @@ def test_a_resumed_run_ends_in_the_same_bits(train, standin, same_weights, tmp_p
 
 @pytest.mark.filterwarnings("ignore")  # kernels of GPUs without a deterministic form say so
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=NEEDS_GPU)])  # a GPU's are read ahead
-def test_inputs_may_draw_from_the_global_generators(standin, tmp_path, device):
+def test_inputs_may_draw_from_the_global_generators(tmp_path, device):
     class Noisy(TensorInputs):
         def batch(self, rows):
             return super().batch(rows) + 0.1 * torch.randn(len(rows), 4)
@@ -75,7 +76,7 @@ def test_inputs_may_draw_from_the_global_generators(standin, tmp_path, device):
         torch.testing.assert_close(resumed[name], x, rtol=0, atol=tolerance)
 
 
-def test_a_finished_run_is_loaded_and_not_trained_again(train, standin, same_weights, tmp_path):
+def test_a_finished_run_is_loaded_and_not_trained_again(train, same_weights, tmp_path):
     done = train(run_dir=tmp_path)
     again = train(standin.SmallStreams(seed=5), run_dir=tmp_path, resume=True)
     assert (again.resumed_from, again.history) == (12, [])
@@ -113,7 +114,7 @@ def test_changed_settings_are_named(train, tmp_path, change, message):
         train(run_dir=tmp_path, resume=True, **{"config": {"backbone": "lite0"}, **change})
 
 
-def test_changed_data_batches_and_models_are_named(train, standin, tmp_path):
+def test_changed_data_batches_and_models_are_named(train, tmp_path):
     train(run_dir=tmp_path)
     source, source_labels, target, target_labels = standin.problem()
     with pytest.raises(ChangedRun, match=r"changed: data\.target\.inputs was '\w+', is '\w+'$"):
@@ -229,7 +230,7 @@ def test_two_runs_do_not_share_a_folder(train, tmp_path):
     assert train(run_dir=tmp_path, resume=True).steps == 12
 
 
-def test_a_trained_model_is_loaded_from_its_run(train, standin, same_weights, tmp_path):
+def test_a_trained_model_is_loaded_from_its_run(train, same_weights, tmp_path):
     trained = train(run_dir=tmp_path, config={"backbone": "small"}).model
     found, model = load_run(tmp_path), standin.SmallStreams(seed=9)
     model.load_state_dict(found.tensors["model"])

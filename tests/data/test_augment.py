@@ -7,9 +7,9 @@ import pytest
 import torch
 from PIL import Image
 
-from sohot.data import AugmentedImages, InputSpec, LabelledImages, UnreadableImage
+from sohot.data import AugmentedImages, InputSpec, LabelledImages, UnreadableImage, to_tensor
 from sohot.data import augment as module
-from sohot.data.crops import draw_crops, random_crop, to_tensor
+from sohot.data.crops import draw_crops, random_crop
 from sohot.data.random_views import STRONG, Strength
 from sohot.data.readers import read_item
 
@@ -113,3 +113,17 @@ def test_weak_and_strong_views_share_pictures_and_rows(
     if weak._pictures._kept.get(3) is not None or weak._on_gpu.get(3) is not None:
         monkeypatch.setattr(module, "read_item", lambda *_, **__: pytest.fail("decoded again"))
         strong.batch(torch.tensor([3]))
+
+
+@pytest.mark.parametrize("file", ["large.png", "large.jpg"])
+def test_large_pictures_are_kept_smaller_and_show_the_same(tmp_path: Path, file: str) -> None:
+    across, down = np.meshgrid(np.linspace(0, 255, 600), np.linspace(0, 255, 400))
+    picture = Image.fromarray(np.stack([across, down, 255 - across], axis=-1).astype(np.uint8))
+    picture.save(tmp_path / file)
+    inputs = AugmentedImages(LabelledImages([tmp_path / file], [0], ["a"]), SPEC, lambda: 4 * 60 * 40)
+    drawn = inputs.draw(1)
+    found = inputs.batch(torch.tensor([0]), drawn)
+    expected = to_tensor(picture, SPEC, random_crop(*picture.size, drawn[0].tolist()))
+    assert (found[0] - expected).abs().max() < 0.1
+    (tmp_path / file).unlink()
+    assert torch.equal(inputs.batch(torch.tensor([0]), drawn), found)

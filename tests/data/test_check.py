@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from official_sets import make_digits, make_office31, write_picture
 
-from sohot.data.check import check_dataset, find_copies
-from sohot.data.datasets import DataSet, open_dataset
+from sohot.data import LabelledImages, check_dataset, open_dataset
+from sohot.data.check import find_copies
 
 
 @pytest.fixture
@@ -87,4 +87,10 @@ def test_digits_are_looked_at_one_by_one(tmp_path: Path) -> None:
     twice = images.subset([0, 1, 0])
     (copies,) = find_copies({"mnist": twice})
     assert len(copies.images) == 2
-    assert isinstance(report.dataset, DataSet)
+
+
+def test_boxes_in_one_file_are_different_images(tmp_path: Path) -> None:
+    files = [write_picture(tmp_path / f"{name}.png", 1) for name in "ab"]
+    images = LabelledImages([files[0], *files], [0] * 3, ["mug"], tmp_path, parts=["0,0,1,1", "0,0,2,2", "0,0,1,1"])
+    (copies,) = find_copies({"photos": images})
+    assert [name for _, _, name in copies.images] == ["a.png#0,0,1,1", "b.png#0,0,1,1"]

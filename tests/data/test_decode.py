@@ -1,5 +1,3 @@
-import io
-import os
 import shutil
 import struct
 import zlib
@@ -9,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from sohot.data.decode import FORMATS, SUFFIXES, UnreadableImage, convert, read_image
+from sohot.data import UnreadableImage, read_image
+from sohot.data.decode import FORMATS, SUFFIXES, convert
 
 
 def save(image: Image.Image, path: Path, **options: object) -> Path:
@@ -47,12 +46,6 @@ def test_sixteen_bits_are_scaled_by_their_range(tmp_path: Path, suffix: str, val
     file = save(Image.fromarray(pixels), tmp_path / f"deep{suffix}")
     assert np.unique(np.asarray(read_image(file, channels=1))).tolist() == [expected]
     assert read_image(file, channels=3).getpixel((0, 0)) == (expected,) * 3
-
-
-def test_sixteen_bit_grey_keeps_its_order(tmp_path: Path) -> None:
-    ramp = np.linspace(0, 65535, 256, dtype=np.uint16)[None]
-    grey = np.asarray(read_image(save(Image.fromarray(ramp), tmp_path / "ramp.png"), channels=1))
-    assert grey.ravel().tolist() == list(range(256))
 
 
 def test_sixteen_bit_grey_with_a_transparent_value(tmp_path: Path) -> None:
@@ -201,20 +194,6 @@ def test_the_content_counts_not_the_suffix(tmp_path: Path) -> None:
 def test_every_format_written_by_pillow_is_read_back(tmp_path: Path) -> None:
     for suffix in sorted(SUFFIXES - {".heic", ".heif", ".avif"}):
         assert read_image(save(gradient(), tmp_path / f"image{suffix}")).size == (40, 30)
-
-
-def test_names_that_are_not_text(tmp_path: Path) -> None:
-    file = tmp_path / os.fsdecode(b"caf\xe9.jpg")
-    buffer = io.BytesIO()
-    gradient().save(buffer, "JPEG")
-    try:
-        file.write_bytes(buffer.getvalue()[:100])
-    except OSError:
-        pytest.skip("this file system takes only names in Unicode")
-    with pytest.raises(UnreadableImage) as caught:
-        read_image(file)
-    assert "caf\\xe9.jpg" in str(caught.value)
-    str(caught.value).encode("utf-8")
 
 
 def test_channels_other_than_one_and_three(tmp_path: Path) -> None:

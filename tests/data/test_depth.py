@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from official_sets import write_depth, write_picture
 from PIL import Image
 
-from sohot.data.decode import UnreadableImage
+from sohot.data import UnreadableImage
 from sohot.data.readers import colourise, fill_holes, read_depth, scale_depth
 
 depths = st.lists(st.lists(st.integers(0, 65535), min_size=3, max_size=3), min_size=1, max_size=4).map(

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sohot.data.folders import ClassMismatchError, FolderScan, common_classes, scan_folder
-from sohot.data.labelled import LabelledImages
+from sohot.data import ClassMismatchError, FolderScan, LabelledImages, common_classes, scan_folder
 
 MakeFolder = Callable[..., Path]
 
@@ -81,13 +80,6 @@ def test_images_that_cannot_be_read_are_listed_and_skipped(make_folder: MakeFold
     assert len(scan_folder(root, check=False).images) == 7
 
 
-def test_an_image_too_large_is_left_out(make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = make_folder({"mug": ["1.png", "2.png"]})
-    Image.new("RGB", (50, 50)).save(root / "mug" / "huge.png")
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 2000)
-    assert "pixels that are safe" in reasons(scan_folder(root))["huge.png"]
-
-
 def test_a_class_whose_images_are_all_unreadable_is_an_error(make_folder: MakeFolder) -> None:
     root = make_folder({"mug": ["1.jpg"], "pen": ["1.jpg", "2.jpg"]})
     for file in (root / "pen").iterdir():
@@ -150,13 +142,6 @@ def test_links_to_folders_and_files_elsewhere_are_followed(make_folder: MakeFold
     scan = scan_folder(root)
     assert names(scan) == ["mug/1.jpg", "pen/1.jpg", "pen/2.jpg"]
     assert reasons(scan) == {"3.jpg": "the link is broken"}
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-def test_a_pipe_does_not_block(make_folder: MakeFolder) -> None:
-    root = make_folder({"mug": ["1.jpg"]})
-    os.mkfifo(root / "mug" / "pipe.jpg")
-    assert reasons(scan_folder(root)) == {"pipe.jpg": "it is not a file"}
 
 
 def test_empty_class_folders_and_stray_images_are_noted(make_folder: MakeFolder) -> None:

@@ -6,12 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from sohot.data import image_batches
-from sohot.data.decode import UnreadableImage
-from sohot.data.folders import scan_folder
-from sohot.data.image_batches import ImageInputs, iter_batches, load_batch, load_image
-from sohot.data.input_spec import InputSpec
-from sohot.data.labelled import LabelledImages
+from sohot.data import (
+    ImageInputs,
+    InputSpec,
+    LabelledImages,
+    UnreadableImage,
+    image_batches,
+    iter_batches,
+    load_batch,
+    scan_folder,
+)
+from sohot.data.image_batches import load_image
 
 MakeFolder = Callable[..., Path]
 
@@ -82,12 +87,6 @@ def test_an_error_names_the_file_and_ends_the_threads(images: LabelledImages) ->
         load_batch(images, [6], SPEC)
 
 
-def test_a_file_that_went_away(images: LabelledImages) -> None:
-    images.files[0].unlink()
-    with pytest.raises(UnreadableImage, match=r"mug/0\.png cannot be read: there is no such file"):
-        load_batch(images, [0], SPEC)
-
-
 def test_bad_input_is_named(images: LabelledImages) -> None:
     with pytest.raises(IndexError, match=r"rows must lie in 0 … 9, got 10"):
         load_batch(images, [0, 10], SPEC)
@@ -97,9 +96,3 @@ def test_bad_input_is_named(images: LabelledImages) -> None:
         iter_batches(images, SPEC, 0, 1)
     with pytest.raises(ValueError, match="workers must be at least 0, got -1"):
         iter_batches(images, SPEC, 1, -1)
-
-
-def test_grey_images_for_one_channel(images: LabelledImages, tmp_path: Path) -> None:
-    assert tmp_path in images.files[0].parents
-    grey = InputSpec(size=8, mean=(0.0,), std=(1.0,), resize=9)
-    assert load_batch(images, [0, 1], grey).shape == (2, 1, 8, 8)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sohot.data.decode import UnreadableImage, read_image
+from sohot.data import UnreadableImage, read_image
 from sohot.data.image_shards import images_in, scan_shards, shards_at
-from sohot.runs.predictions import find_images
+from sohot.runs import find_images
 
 COLOURS = ("red", "green", "blue")
 

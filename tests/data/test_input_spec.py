@@ -1,21 +1,8 @@
-import dataclasses
-import json
-
 import pytest
 
-from sohot.data.input_spec import InputSpec
+from sohot.data import InputSpec
 
 RGB = {"mean": (0.5, 0.5, 0.5), "std": (0.2, 0.2, 0.2)}
-
-
-def test_json_gives_the_same_back() -> None:
-    spec = InputSpec(size=32, resize=36, interpolation="bilinear", **RGB)
-    assert InputSpec(**json.loads(json.dumps(dataclasses.asdict(spec)))) == spec
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_channels(count: int) -> None:
-    assert InputSpec(size=8, mean=(0.0,) * count, std=(1.0,) * count, resize=8).channels == count
 
 
 @pytest.mark.parametrize(

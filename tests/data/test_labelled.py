@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sohot.data.labelled import LabelledImages
+from sohot.data import LabelledImages
 
 IMAGES = LabelledImages(
     tuple(Path(f"/data/{name}") for name in ("b/1.jpg", "a/1.jpg", "b/2.jpg")),
@@ -18,19 +18,27 @@ def test_counts_include_empty_classes() -> None:
     assert len(IMAGES) == 3
 
 
-def test_subsets_keep_order_and_classes() -> None:
-    part = IMAGES.subset([2, 1])
-    assert [part.name(row) for row in range(2)] == ["b/2.jpg", "a/1.jpg"]
-    assert (part.labels, part.classes) == ((1, 0), IMAGES.classes)
+def test_lists_with_parts_and_groups_stay_together() -> None:
+    images = LabelledImages(
+        [Path(f"/d/{n}.jpg") for n in range(3)],
+        [0, 1, 0],
+        ["a", "b"],
+        Path("/d"),
+        parts=["p", "q", "r"],
+        groups=["g", "", "h"],
+        reader="idx",
+    )
+    assert LabelledImages.from_dict(json.loads(json.dumps(images.as_dict()))) == images
+    part = images.subset([2, 1])
+    assert (part.parts, part.groups, part.reader, part.name(0)) == (("r", "q"), ("h", ""), "idx", "2.jpg#r")
+    renamed = images.with_classes(["b"])
+    assert (renamed.labels, renamed.parts, renamed.groups) == ((0,), ("q",), ("",))
+    assert len(images.subset([])) == 0
+    with pytest.raises(ValueError, match="parts must be empty or have one entry for each of 1 files"):
+        LabelledImages([Path("1.jpg")], [0], ["a"], parts=["x", "y"])
 
 
-def test_renumbering_drops_the_other_classes() -> None:
-    part = IMAGES.with_classes(["c", "b"])
-    assert (part.labels, part.classes, part.counts()) == ((1, 1), ("c", "b"), [0, 2])
-
-
-def test_json_gives_the_same_back() -> None:
-    assert LabelledImages.from_dict(json.loads(json.dumps(IMAGES.as_dict()))) == IMAGES
+def test_names_that_are_not_text_survive_json() -> None:
     odd = LabelledImages((Path("caf\udce9.jpg"),), (0,), ("x",))
     assert LabelledImages.from_dict(json.loads(json.dumps(odd.as_dict()))) == odd
 

@@ -7,16 +7,14 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from sohot.data.folders import scan_folder
-from sohot.data.image_places import folder_of, scan_images
-from sohot.data.labelled import UNLABELLED, LabelledImages, pool
+from sohot.data import LabelledImages, scan_folder, scan_images, take_shots
+from sohot.data.image_places import folder_of
+from sohot.data.labelled import UNLABELLED
 from sohot.data.manifest import MissingLabels, read_manifest
 from sohot.data.manifest_rows import SUFFIXES, is_manifest
-from sohot.data.shots import take_shots
 from sohot.data.unlabelled import scan_unlabelled
 
 MakeFolder = Callable[..., Path]
@@ -94,13 +92,6 @@ def test_paths_are_below_the_list_wherever_it_is_read_from(root: Path, monkeypat
         found = scan_images(Path(name)).images
         assert pairs(found) == expected
         assert all(file.is_file() for file in found.files)
-
-
-def test_pooled_lists_keep_their_names(root: Path) -> None:
-    files = [as_csv(root / f"{name}.csv", [(f"{name}/{image}.png", name)]) for name, image in (("pen", 9), ("mug", 1))]
-    pooled = pool([scan_images(file).images for file in files])
-    assert (pooled.origin, pooled.classes) == (f"{files[0]}, {files[1]}", ("mug", "pen"))
-    assert pairs(pooled) == [("root/pen/9.png", "pen"), ("root/mug/1.png", "mug")]
 
 
 def test_no_file_is_looked_up_by_itself(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,6 +183,9 @@ def test_parquet_files_name_the_same_images(root: Path) -> None:
     with pytest.raises(MissingLabels, match="1 of 6 rows have no label, the first in row 2"):
         scan_images(file)
     assert scan_images(file, partly=True).images.classes == ("3", "4")
+    parquet.write_table(pyarrow.table({"path": [*paths, "gone.png"], "label": [*labels, "mug"]}), file)
+    with pytest.raises(ValueError, match=r"list\.parquet, row 7: 'gone\.png' cannot be found"):
+        scan_images(file)
     parquet.write_table(pyarrow.table({"file": paths, "label": labels}), file)
     assert scan_images(file).images.files == folder.files
     parquet.write_table(pyarrow.table({"name": paths}), file)
@@ -200,32 +194,6 @@ def test_parquet_files_name_the_same_images(root: Path) -> None:
     file.write_bytes(b"no table")
     with pytest.raises(ValueError, match=r"list\.parquet is not a Parquet file: "):
         scan_images(file)
-
-
-def stand_in(columns: dict[str, list[object]]) -> ModuleType:
-    """Make what is used of `pyarrow.parquet`, for one table."""
-
-    def read(columns_read: Sequence[str]) -> SimpleNamespace:
-        rows = [dict(zip(columns_read, row, strict=True)) for row in zip(*map(columns.get, columns_read), strict=True)]  # type: ignore[arg-type]
-        return SimpleNamespace(to_pylist=lambda: rows)
-
-    opened = SimpleNamespace(schema_arrow=SimpleNamespace(names=[*columns]), read=lambda columns: read(columns))
-    module = ModuleType("pyarrow.parquet")
-    module.ParquetFile = lambda _: opened  # type: ignore[attr-defined]
-    return module
-
-
-def test_rows_of_parquet_are_numbered(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = root / "list.parquet"
-    file.write_bytes(b"")
-    for name, module in (("pyarrow", ModuleType("pyarrow")), ("pyarrow.parquet", stand_in({"label": ["a", None]}))):
-        monkeypatch.setitem(sys.modules, name, module)
-    with pytest.raises(ValueError, match="the column 'path' is missing: the columns are 'label'"):
-        read_manifest(file)
-    table = stand_in({"path": ["mug/1.png", "mug/2.png", "gone.png"], "label": ["a", 7, None], "more": [1, 2, 3]})
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", table)
-    with pytest.raises(ValueError, match=r"list\.parquet, row 3: 'gone\.png' cannot be found"):
-        read_manifest(file)
 
 
 def test_without_pyarrow_a_sentence_names_the_extra(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

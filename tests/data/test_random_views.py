@@ -66,17 +66,6 @@ def test_views_of_a_gpu_are_those_of_pillow(sizes: list, channels: int, strength
     assert apart.max() < 2.5 if strength in (None, NOTHING) else apart.max() < 16
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-def test_a_strong_view_without_strength_is_the_weak_one(channels: int) -> None:
-    numbers = draw_views(8, STRONG).tolist()
-    images, wanted = [noise(20 + n, 30 - n, channels) for n in range(8)], spec(channels)
-    for image, own in zip(images, numbers, strict=True):
-        assert torch.equal(to_view(image, wanted, own, NOTHING), to_view(image, wanted, own[:5]))
-    pictures, crops = [planes(image) for image in images], [own[:5] for own in numbers]
-    found = to_view_batch(pictures, wanted, numbers, CPU, NOTHING)
-    assert torch.equal(found, to_view_batch(pictures, wanted, crops, CPU))
-
-
 def test_each_strength_changes_what_it_says() -> None:
     image = noise(16, 16).point(lambda level: 90 + level // 4)  # far from black and white: nothing is cut off
     plain = view(NOTHING, image)

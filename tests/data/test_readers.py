@@ -1,10 +1,9 @@
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from official_sets import write_depth, write_idx, write_picture, write_usps
+from official_sets import write_idx, write_picture, write_usps
 from PIL import Image
 
 from sohot.data import ImageInputs, InputSpec, LabelledImages, UnreadableImage, iter_batches, load_batch
@@ -12,7 +11,6 @@ from sohot.data.digit_formats import read_idx, read_usps
 from sohot.data.readers import read_item
 
 GREY = InputSpec(size=4, mean=(0.0,), std=(1.0,), resize=4, interpolation="bilinear")
-COLOUR = InputSpec(size=4, mean=(0.0,) * 3, std=(1.0,) * 3, resize=4, interpolation="bilinear")
 
 
 def boxes(file: Path, *parts: str) -> LabelledImages:
@@ -35,14 +33,6 @@ def test_a_box_outside_is_refused(tmp_path: Path, box: str) -> None:
         read_item(images, 0)
     with pytest.raises(UnreadableImage, match="its part must be a box"):
         read_item(boxes(images.files[0], "1,2"), 0)
-
-
-def test_depth_maps_for_one_channel_and_for_three(tmp_path: Path) -> None:
-    file = write_depth(tmp_path / "a_depthcrop.png", [[500, 0], [700, 900]])
-    images = LabelledImages([file], [0], ["ball"], reader="depth")
-    assert load_batch(images, [0], GREY).shape == (1, 1, 4, 4)
-    colours = load_batch(images, [0], COLOUR)[0]
-    assert not torch.equal(colours[0], colours[2])
 
 
 @pytest.mark.parametrize("packed", [True, False])
@@ -123,23 +113,3 @@ def test_missing_files_numbers_and_readers_are_named(tmp_path: Path) -> None:
         read_item(LabelledImages([file], [0], ["a"], parts=["2"], reader="idx"), 0)
     with pytest.raises(ValueError, match="reader must be one of 'image', 'depth', 'idx', 'usps', got 'x'"):
         read_item(LabelledImages([file], [0], ["a"], reader="x"), 0)
-
-
-def test_lists_with_parts_and_groups_stay_together() -> None:
-    images = LabelledImages(
-        [Path(f"/d/{n}.jpg") for n in range(3)],
-        [0, 1, 0],
-        ["a", "b"],
-        Path("/d"),
-        parts=["p", "q", "r"],
-        groups=["g", "", "h"],
-        reader="idx",
-    )
-    assert LabelledImages.from_dict(json.loads(json.dumps(images.as_dict()))) == images
-    part = images.subset([2, 1])
-    assert (part.parts, part.groups, part.reader, part.name(0)) == (("r", "q"), ("h", ""), "idx", "2.jpg#r")
-    renamed = images.with_classes(["b"])
-    assert (renamed.labels, renamed.parts, renamed.groups) == ((0,), ("q",), ("",))
-    assert len(images.subset([])) == 0
-    with pytest.raises(ValueError, match="parts must be empty or have one entry for each of 1 files"):
-        LabelledImages([Path("1.jpg")], [0], ["a"], parts=["x", "y"])

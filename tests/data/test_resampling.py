@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from sohot.data.crops import Crop, draw_crops, random_crop, resample, to_tensor
-from sohot.data.input_spec import InputSpec
+from sohot.data import InputSpec, to_tensor
+from sohot.data.crops import Crop, draw_crops, random_crop, resample
 
 CPU = torch.device("cpu")
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sohot.data.labelled import LabelledImages
-from sohot.data.shots import short_classes, take_shots
+from sohot.data import LabelledImages, short_classes, take_shots
 
 
 def labelled(counts: list[int], root: str = "/data") -> LabelledImages:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from sohot.data.crops import Crop, to_tensor
-from sohot.data.input_spec import InputSpec
+from sohot.data import InputSpec, to_tensor
+from sohot.data.crops import Crop
 
 
 def spec(size: int = 24, resize: int = 28, channels: int = 3, **options: str) -> InputSpec:

@@ -2,15 +2,13 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
-from sohot.data.folders import FolderScan
-from sohot.data.labelled import UNLABELLED, LabelledImages
-from sohot.data.unlabelled import halve, scan_unlabelled
+from sohot.data import FolderScan, LabelledImages
+from sohot.data.labelled import UNLABELLED
+from sohot.data.unlabelled import scan_unlabelled
 
 MakeFolder = Callable[..., Path]
 
@@ -59,33 +57,3 @@ def test_a_folder_without_a_readable_image_is_refused(make_folder: MakeFolder, t
         scan_unlabelled(root)
     with pytest.raises(FileNotFoundError, match="gone does not exist"):
         scan_unlabelled(tmp_path / "gone")
-
-
-@pytest.fixture
-def images(make_folder: MakeFolder) -> LabelledImages:
-    root = make_folder({name: [f"{number}.png" for number in range(9)] for name in ("mug", "pen")})
-    found = scan_unlabelled(root, check=False).images
-    return replace(found, classes=("mug", "pen"), labels=[0] * 9 + [1] * 9)
-
-
-def test_halves_are_a_partition_that_the_seed_draws(images: LabelledImages) -> None:
-    first, second = halve(images, seed=1)
-    assert (len(first), len(second)) == (9, 9)
-    assert sorted(names(first) + names(second)) == names(images)
-    assert names(first) == names(halve(images, seed=1)[0]) != names(halve(images, seed=2)[0])
-    backwards = images.subset(range(len(images))[::-1])
-    assert names(halve(backwards, seed=1)[0]) == names(first)[::-1]
-
-
-def test_halves_do_not_depend_on_labels(images: LabelledImages) -> None:
-    turned = replace(images, labels=images.labels[::-1])
-    assert [names(half) for half in halve(turned, seed=0)] == [names(half) for half in halve(images, seed=0)]
-
-
-def test_copies_and_groups_stay_in_one_half(images: LabelledImages) -> None:
-    for number in range(4):
-        Image.new("RGB", (7, 7)).save(images.files[number])  # four copies
-    grouped = replace(images, groups=[""] * 3 + ["cup"] * 2 + [""] * 13)  # one of them shows the same as the fifth
-    for seed in range(4):
-        sides = [sum(f"mug/{number}.png" in names(half) for number in range(5)) for half in halve(grouped, seed)]
-        assert sorted(sides) == [0, 5]

@@ -7,8 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from sohot.data import InputSpec, load_batch, scan_folder, to_tensor
-from sohot.data.image_batches import iter_batches
+from sohot.data import InputSpec, iter_batches, load_batch, scan_folder, to_tensor
 from sohot.data.views import MOST_VIEWS, to_views, view_crops
 
 SPEC = InputSpec(size=4, mean=(0.5, 0.4, 0.3), std=(0.5, 0.4, 0.3), resize=8)
@@ -42,13 +41,6 @@ def test_fewer_views_are_the_first_ones(size: tuple[int, int]) -> None:
     for crop in view_crops(*size, SPEC, MOST_VIEWS):
         assert 0 <= crop.left < crop.right <= size[0]
         assert 0 <= crop.top < crop.bottom <= size[1]
-
-
-def test_a_symmetric_image_equals_its_mirror_image() -> None:
-    half = PIXELS[:, :6]
-    symmetric = Image.fromarray(np.concatenate([half, half[:, ::-1]], axis=1))
-    one, other = to_views(symmetric, SPEC, 2)
-    torch.testing.assert_close(one, other, atol=0, rtol=0)
 
 
 def test_batches_hold_the_views_of_each_image(tmp_path: Path) -> None:

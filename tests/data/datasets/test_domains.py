@@ -4,11 +4,10 @@ from pathlib import Path
 import pytest
 from official_sets import write_picture
 
-from sohot.data import ClassMismatchError
+from sohot.data import ClassMismatchError, LabelledImages
 from sohot.data.datasets import dataset_names, open_dataset, read_class_table
 from sohot.data.datasets.class_table import apply_table
 from sohot.data.datasets.sources import dataset_sources
-from sohot.data.labelled import LabelledImages
 
 
 def make(root: Path, domains: dict[str, list[str]]) -> Path:

@@ -14,8 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_sets import SHARED, Rows, contents, make_dataset, rows
 
+from sohot.data import LabelledImages
 from sohot.data.datasets import DataSet
-from sohot.data.labelled import LabelledImages
 from sohot.data.protocols import (
     LeakError,
     Split,

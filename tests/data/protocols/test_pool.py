@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from official_sets import make_office31, make_rgbd_caltech
 from random_sets import Rows, contents, rows
 
+from sohot.data import LabelledImages
 from sohot.data.datasets import DataSet, open_dataset
-from sohot.data.labelled import LabelledImages
 from sohot.data.protocols import (
     INDUCTIVE,
     POOL,

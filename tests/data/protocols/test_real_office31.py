@@ -5,7 +5,7 @@ import hashlib
 import pytest
 from real_data import OFFICE31, needs_office31
 
-from sohot.data.check import check_dataset
+from sohot.data import check_dataset
 from sohot.data.datasets import DataSet, open_dataset
 from sohot.data.protocols import make_split, paper_split, rectified_split
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from sohot.data.input_spec import InputSpec
+from sohot.data import InputSpec
 from sohot.networks import create_backbone
 from sohot.networks.grey import GreyToColour, fit_channels
 

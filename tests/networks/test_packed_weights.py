@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 import sohot
 from sohot._torchvision import import_torchvision
-from sohot.data.input_spec import InputSpec
+from sohot.data import InputSpec
 from sohot.networks import create_backbone, timm_models
 from sohot.networks.packed_weights import PackedWeights, pack_weights, publisher
 from sohot.networks.timm_models import full_name

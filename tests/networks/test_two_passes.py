@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import fx, nn
 
-from sohot.data.input_spec import InputSpec
+from sohot.data import InputSpec
 from sohot.networks import Backbone, TwoStreams, create_backbone
 from sohot.networks.fusion import fuse_layers
 from sohot.networks.inference import run_batches

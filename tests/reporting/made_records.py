@@ -4,8 +4,8 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sohot.experiments import Grid
 from sohot.experiments.cell import Cell
-from sohot.experiments.grid import Grid
 from sohot.experiments.result import Attempt, CellResult
 
 _CLASSES = """

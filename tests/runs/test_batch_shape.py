@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sohot.data import LabelledImages
+from sohot.runs import RunConfig
 from sohot.runs.batch_shape import LEAST, make_batches, shape_batches
-from sohot.runs.config import RunConfig
 
 counts = st.tuples(st.integers(1, 40), st.integers(0, 50), st.integers(0, 50)).filter(
     lambda all_: all_[1] + all_[2] > 0

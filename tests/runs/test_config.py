@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from sohot._files import write_toml
 from sohot.methods import FitSettings
-from sohot.runs.config import RunConfig, known_key
-from sohot.runs.description import command, read_config
+from sohot.runs import RunConfig, read_config
+from sohot.runs.config import known_key
+from sohot.runs.description import command
 
 # What a path may hold: no control characters but DEL and the tab, no surrogates, no NUL.
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\x7f\t\n"), min_size=1)

@@ -10,8 +10,8 @@ from sohot.methods import HeadSettings
 from sohot.networks import TwoStreams, create_backbone
 from sohot.runs.frozen_head import features_at_rest, is_solved
 from sohot.runs.frozen_problem import FrozenHead, FrozenProblem, LabelledFeatures
-from sohot.selection.folds import Fold, deal
-from sohot.training.inputs import TensorInputs
+from sohot.selection import Fold, deal
+from sohot.training import TensorInputs
 
 
 def domains(size: int = 6) -> tuple[LabelledFeatures, LabelledFeatures]:

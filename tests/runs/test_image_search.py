@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from command_line import Domains, make_domains
 
-from sohot.data.folders import scan_folder
-from sohot.runs import RunConfig
-from sohot.runs.run_data import RunData, digest_names, gather
+from sohot.data import scan_folder
+from sohot.runs import RunConfig, RunData, gather
+from sohot.runs.run_data import digest_names
 from sohot.runs.split_file import write_run_split
 
 

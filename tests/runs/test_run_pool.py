@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from command_line import Domains, make_domains, write_images
 
-from sohot.data.labelled import UNLABELLED, LabelledImages
-from sohot.runs import RunConfig
+from sohot.data import LabelledImages
+from sohot.data.labelled import UNLABELLED
+from sohot.runs import RunConfig, RunData, gather
 from sohot.runs.description import command
-from sohot.runs.run_data import RunData, gather
 from sohot.runs.run_pool import protocol_of
 from sohot.runs.split_file import describe_split, read_pool, write_run_split
 

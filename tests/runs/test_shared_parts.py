@@ -4,7 +4,7 @@ import pytest
 import torch
 from pretrained import write_weights
 
-from sohot.data.labelled import LabelledImages
+from sohot.data import LabelledImages
 from sohot.runs import RunConfig
 from sohot.runs import shared_parts as module
 from sohot.runs.run_model import build_model

@@ -12,10 +12,8 @@ from normalised import write_network
 import sohot.runs.statistics_choice as room
 from sohot import load
 from sohot.networks.two_passes import passes_of
-from sohot.runs import RunConfig, Watcher, fit_run, read_config
+from sohot.runs import RunConfig, Watcher, fit_run, gather, read_config, read_predictions
 from sohot.runs import target_statistics as module
-from sohot.runs.predictions import read_predictions
-from sohot.runs.run_data import gather
 from sohot.runs.run_model import build_model
 from sohot.runs.shared_parts import SharedParts
 from sohot.runs.target_statistics import target_statistics, use_statistics

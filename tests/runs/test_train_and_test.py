@@ -5,8 +5,7 @@ import torch
 from experiment_work import write_domains
 
 from sohot.data.datasets import open_dataset
-from sohot.runs import RunConfig
-from sohot.runs.run_data import RunData
+from sohot.runs import RunConfig, RunData
 from sohot.runs.train_and_test import Fold, train_and_test, train_fold
 from sohot.runs.trunk_store import TrunkStore
 from sohot.selection.choice import FoldScore

@@ -9,7 +9,7 @@ from experiment_work import InlineEngine, small_grid, write_domains
 
 from sohot.data import InputSpec
 from sohot.data.datasets import open_dataset
-from sohot.experiments.grid_run import plan_grid, run_grid
+from sohot.experiments import plan_grid, run_grid
 from sohot.networks.trunk_and_tail import FrozenTrunk
 from sohot.runs import trunk_folder as module
 from sohot.runs.trunk_folder import TrunkFolder, fill_folders, join_images

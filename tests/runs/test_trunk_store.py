@@ -9,8 +9,8 @@ import torch
 from PIL import Image
 
 from sohot.data import LabelledImages, UnreadableImage
+from sohot.runs import RunConfig
 from sohot.runs import trunk_outputs as room
-from sohot.runs.config import RunConfig
 from sohot.runs.run_model import build_model
 from sohot.runs.trunk_store import TrunkStore
 from sohot.training import TensorInputs

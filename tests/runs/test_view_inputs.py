@@ -7,11 +7,11 @@ from PIL import Image
 
 from sohot.data import AugmentedImages, ImageInputs, LabelledImages, UnreadableImage
 from sohot.data.view_set import ViewSet, iter_views
+from sohot.runs import RunConfig
 from sohot.runs import trunk_outputs as room
-from sohot.runs.config import RunConfig
 from sohot.runs.run_model import build_model
 from sohot.runs.trunk_store import TrunkStore
-from sohot.training.inputs import Inputs
+from sohot.training import Inputs
 from sohot.training.ranks import Ranks
 
 ROWS = torch.tensor([3, 0, 3, 1, 2])

@@ -5,7 +5,6 @@ from torch import nn
 from sohot.data import InputSpec
 from sohot.networks import Backbone, backbone_names, create_backbone
 from sohot.networks.names import NETWORKS
-from sohot.networks.registry import _BUILDERS
 
 SPEC = InputSpec(16, (0.5,), (0.5,), 16)
 SMALL = {"lite0": 64, "alexnet": 64, "vgg16": 32, "resnet50": 64, "small-cnn": 32, "timm:resnet18": 64}
@@ -64,11 +63,6 @@ def test_no_stage_overwrites_its_input(backbones, name):
         rows = result
 
 
-def test_small_cnn_is_small():
-    count = sum(parameter.numel() for parameter in create_backbone("small-cnn", channels=1).parameters())
-    assert 100_000 < count < 200_000
-
-
 @pytest.mark.parametrize("size", [16, 28, 40])
 def test_small_cnn_takes_other_sizes(size):
     assert create_backbone("small-cnn", channels=1, size=size)(torch.zeros(1, 1, size, size)).shape == (1, 128)
@@ -115,7 +109,3 @@ def test_bad_options_are_named(name, options, message):
 def test_all_names_are_listed():
     assert {*NETWORKS, "timm:NAME", "timm:local-dir:FOLDER", "FILE.py:function"} == {*backbone_names()}
     assert {"lite0", "lite1", "lite2", "alexnet", "vgg16", "resnet50", "small-cnn"} == {*NETWORKS}
-
-
-def test_every_network_that_is_named_can_be_built():
-    assert set(NETWORKS) == set(_BUILDERS)

@@ -101,7 +101,8 @@ def test_a_failed_download_says_what_to_do(monkeypatch):
     monkeypatch.setattr(huggingface_hub, "get_session", answering(lambda *_, **__: None))
     monkeypatch.setattr(timm, "create_model", fail)
     with pytest.raises(
-        ConnectionError, match=r"timm:resnet18 .* \(no route to host\): put .*, give .*--weights FILE.*--from-scratch"
+        ConnectionError,
+        match=r"^the pre-trained .*resnet18 .* \(no route to host\): put .*--weights .*--from-scratch[^\n]*$",
     ):
         create_backbone("timm:resnet18")
 
@@ -133,16 +134,6 @@ def test_without_a_connection_the_cache_answers_at_once(monkeypatch, cached):
         with pytest.raises(ConnectionError, match=sentence):
             create_backbone("timm:resnet18", size=32)
     assert before == constants.HF_HUB_OFFLINE
-
-
-def test_a_connection_that_breaks_ends_in_one_sentence(monkeypatch):
-    def fail(*_args, **_kwargs):
-        raise ConnectionError("connection reset by peer")
-
-    monkeypatch.setattr(huggingface_hub, "get_session", answering(lambda *_, **__: None))
-    monkeypatch.setattr(timm, "create_model", fail)
-    with pytest.raises(ConnectionError, match=r"^the pre-trained .*resnet18.* \(connection reset by peer\): [^\n]*$"):
-        create_backbone("timm:resnet18")
 
 
 def test_a_user_who_forbids_connections_is_told_so(monkeypatch, tmp_path):

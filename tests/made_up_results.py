@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +28,22 @@ EVIL_ERROR = "</script><script>alert(2)</script> <!-- {{ 7 * 7 }} & done"
 CLASSES = ("bike", "mug", EVIL_CLASS)
 
 
-def accuracy(right: int, of: int, seed: int = 0) -> Evaluation:
+def accuracy(right: int, of: int, seed: int | str = 0, classes: Sequence[str] = CLASSES) -> Evaluation:
     """Give the evaluation of made-up answers, of which `right` are."""
     choose = random.Random(seed)
-    labels = [choose.randrange(len(CLASSES)) for _ in range(of)]
-    answers = [label if row < right else (label + 1) % len(CLASSES) for row, label in enumerate(labels)]
-    return evaluate(torch.eye(len(CLASSES))[answers], torch.tensor(labels), CLASSES)
+    labels = [choose.randrange(len(classes)) for _ in range(of)]
+    answers = [label if row < right else (label + 1) % len(classes) for row, label in enumerate(labels)]
+    return evaluate(torch.eye(len(classes))[answers], torch.tensor(labels), classes)
 
 
-def result(right: int, method: str, seed: int = 0) -> CellResult:
-    """Give the result of a cell, with 200 test images."""
+def result(right: int, method: str, seed: int | str = 0, of: int = 200, classes: Sequence[str] = CLASSES) -> CellResult:
+    """Give the result of a cell, with `of` test images."""
     steps = list(range(1, 21))
     falling = [3 / step for step in steps]
     choose = random.Random(seed)
-    zeta = {name: [1 - choose.random() / 5 for _ in CLASSES] for name in ("means", "order2")}
+    zeta = {name: [1 - choose.random() / 5 for _ in classes] for name in ("means", "order2")}
     return CellResult(
-        accuracy=accuracy(right, 200, seed),
+        accuracy=accuracy(right, of, seed, classes),
         zeta=zeta if "zeta" in method else None,
         curve={
             "step": steps,
@@ -53,7 +54,7 @@ def result(right: int, method: str, seed: int = 0) -> CellResult:
         chosen=None,
         seconds={"features": 1.0, "select": 0.0, "train": 4.5, "test": 2.0},
         steps=20,
-        sizes={"source": 60, "target": 9, "test": 200},
+        sizes={"source": 60, "target": 9, "test": of},
         notes=[],
     )
 

@@ -32,14 +32,6 @@ def test_formula_and_claim_stand_beside_what_is_measured(result) -> None:
         assert min(row.explicit_seconds, row.gram_seconds) > 0
 
 
-def test_progress_is_told_before_each_size() -> None:
-    told = []
-    measure_complexity(quick=True, on_progress=lambda *one: told.append(one))
-    assert [done for done, _, _ in told] == [0, 1, 2, 3, 4]
-    assert {total for _, total, _ in told} == {4}
-    assert told[0][2] == "order 2, 16 features"
-
-
 def test_the_text_has_every_row(result) -> None:
     text = complexity_text(result)
     assert "143 194" in text

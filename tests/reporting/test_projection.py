@@ -51,10 +51,6 @@ def test_tsne_keeps_neighbours_and_gives_the_same_for_the_same_seed() -> None:
     assert ((distance.argmin(1) < 10) == (np.arange(20) < 10)).all()
 
 
-def test_half_precision_and_gradients_are_taken_as_they_come() -> None:
-    assert project(rows(6, 3).half().requires_grad_()).shape == (6, 2)
-
-
 @pytest.mark.parametrize(
     ("features", "how", "message"),
     [

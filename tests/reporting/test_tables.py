@@ -148,15 +148,6 @@ def test_differences_are_to_the_baseline_of_the_same_backbone() -> None:
     assert difference["cells"]["A-W"]["pairs"] == 3
 
 
-def test_another_baseline_is_compared_with() -> None:
-    table = as_json(RECORDS, replace(GRID, baseline="SO"))
-    assert table["baseline"] == "so"
-    difference = next(one for one in table["differences"] if one["method"] == "s+t")
-    ours, theirs = (row(table, name)["average"]["mean"] for name in ("s+t", "so"))
-    assert difference["average"]["mean"] == pytest.approx(ours - theirs, abs=1e-6)
-    assert "Difference from so, in percentage points" in text_table(RECORDS, replace(GRID, baseline="so"))
-
-
 def test_the_text_prints_as_the_paper_does_and_names_the_backbones() -> None:
     lines = text_table(RECORDS, GRID).splitlines()
     assert lines[2].split() == ["method", "backbone", *GRID.shifts, "average"]

@@ -35,22 +35,10 @@ def test_every_candidate_is_an_option_of_fit():
     assert all(method(options["method"]).uses_target for options in AUTO_CANDIDATES.values())
 
 
-def test_a_given_default_counts_too():
-    usual = RunConfig.lr
-    assert candidate_configs(AUTO, {"method"})["means"].lr != usual
-    assert candidate_configs(AUTO, {"method", "lr"})["means"].lr == usual
-
-
 def test_orders_are_for_those_that_align():
     found = candidate_configs(replace(AUTO, orders=(2, 3), sigma1=(0.1, 0.2)))
     assert (found["s+t"].orders, found["so"].orders, found["so"].sigma1) == (None, (2, 3), (0.1, 0.2))
     assert {name for name, one in found.items() if one.orders is None} == {"s+t", "means"}
-
-
-def test_what_is_given_reaches_those_that_use_it():
-    given = candidate_configs(replace(AUTO, loss_weight=0.7, sigma2=0.5))
-    settings = {name: one.settings() for name, one in given.items()}
-    assert (settings["means"].used_loss_weight(), settings["means"].sigma2) == (0.0, 0.5)
 
 
 def test_what_cannot_be_is_said():
@@ -76,13 +64,3 @@ def test_a_classifier_on_frozen_features_learns_from_the_domains_of_the_method(a
     found = head_of(RunConfig(method=asked, lr=0.5))
     assert (found.method, found.trains, found.lr) == (expected, "head", 0.5)
     assert head_of(found) == found
-
-
-def test_nothing_about_orders_is_left_where_nothing_is_aligned():
-    found = head_of(RunConfig(method="so", orders=(2, 3), sigma1=(0.1, 0.2)))
-    assert found.settings().resolved_method().orders == ()
-
-
-def test_who_counts_in_epochs_has_said_how_long() -> None:
-    found = candidates_of(RunConfig(method="auto", epochs=3))
-    assert all(one.settings.epochs == 3 and one.settings.steps is None for one in found)

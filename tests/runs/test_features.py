@@ -12,9 +12,9 @@ import torch
 from command_line import make_domains
 from PIL import Image
 
-from sohot.data import load_batch, scan_folder, take_shots
+from sohot.data import load_batch, take_shots
 from sohot.networks import create_backbone
-from sohot.runs.feature_extraction import extract, find_domains, find_unlabelled, is_flat
+from sohot.runs.feature_extraction import extract, find_domains
 from sohot.runs.feature_set import FeatureSet, read_features, read_rows, write_features
 from sohot.runs.feature_split import split_features, with_classes
 
@@ -97,25 +97,6 @@ def test_what_unpacks_to_more_than_the_memory_is_refused(tmp_path: Path, monkeyp
         read_features(tmp_path / "good.npz")
 
 
-def test_extraction_gives_what_the_network_gives(tmp_path: Path) -> None:
-    folder = make_domains(tmp_path).source
-    (folder / "red" / "broken.png").write_bytes(b"not an image")
-    torch.manual_seed(0)
-    backbone = create_backbone("small-cnn", size=16).eval()
-    domains, left_out = find_domains(folder)
-    found = extract(domains, backbone)
-    assert [one.path.name for one in left_out] == ["broken.png"]
-    assert found.domain_names == ("source",)
-    assert found.classes == ("blue", "green", "red")
-    images = scan_folder(folder).images
-    assert found.files == tuple(images.name(row) for row in range(len(images)))
-    with torch.no_grad():
-        expected = backbone(load_batch(images, range(len(images)), backbone.input))
-    np.testing.assert_allclose(found.features, expected.numpy(), atol=1e-6)
-    assert len(set(found.contents)) == len(found)
-    assert found.network["backbone"] == "small-cnn"
-
-
 def test_features_of_views_are_the_average_of_the_parts(tmp_path: Path) -> None:
     folder = make_domains(tmp_path).target
     for number in range(2):
@@ -141,69 +122,21 @@ def test_features_of_views_are_the_average_of_the_parts(tmp_path: Path) -> None:
         split_features(found[2], found[1])
 
 
-def test_images_without_class_folders_have_no_labels(tmp_path: Path) -> None:
-    folder = make_domains(tmp_path).test
-    assert not is_flat(folder)
-    assert is_flat(folder / "red")
-    assert not is_flat(tmp_path / "none")
-    (folder / "red" / "broken.png").write_bytes(b"not an image")
-    domains, left_out = find_unlabelled(folder)  # the folders are no classes if the user says so
-    assert [one.path.name for one in left_out] == ["broken.png"]
-    torch.manual_seed(0)
-    found = extract(domains, create_backbone("small-cnn", size=16), labelled=False)
-    assert (found.classes, found.unlabelled, len(found)) == ((), 12, 12)
-    assert found.files[0] == "blue/0.png"
-    write_features(tmp_path / "a.npz", found)
-    read = read_features(tmp_path / "a.npz")
-    assert (read.labels == -1).all()
-    assert read.names().tolist() == [""] * 12
-    labelled = some_features()
-    for option, sets in {"--source": (read, labelled), "--target": (labelled, read)}.items():
-        with pytest.raises(ValueError, match=f"{option}: its rows have no labels"):
-            split_features(*sets)
-    some = replace(labelled, labels=np.where(labelled.labels == 1, -1, labelled.labels))
-    with pytest.raises(ValueError, match="--test: 4 rows have no label"):
-        split_features(labelled, labelled, some)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="holds no images"):
-        find_unlabelled(tmp_path / "empty")
-    (tmp_path / "empty" / "1.png").touch()
-    with pytest.raises(ValueError, match="none of the 1 images"):
-        find_unlabelled(tmp_path / "empty")
-
-
-def test_rows_to_label_come_from_any_table(tmp_path: Path) -> None:
-    written = some_features()
-    write_features(tmp_path / "own.npz", written)
-    assert read_rows(tmp_path / "own.npz").files == written.files
-    np.savez(tmp_path / "other.npz", features=np.eye(3), y=np.arange(3))
-    rows = read_rows(tmp_path / "other.npz")
-    assert rows.features.dtype == np.float32
-    assert rows.files == tuple(f"{tmp_path / 'other.npz'}#{row}" for row in range(3))
-    assert (rows.unlabelled, rows.network) == (3, {})
-    odd = {"no array 'features'": {"a": np.eye(3)}, "rows and columns": {"features": np.asarray([["a"]])}}
-    odd |= {"shape": {"features": np.zeros((0, 3))}, "finite": {"features": np.full((2, 3), np.nan)}}
-    for sentence, arrays in odd.items():
-        np.savez(tmp_path / "odd.npz", **arrays)
-        with pytest.raises(ValueError, match=f"odd.npz is not a file of features: .*{sentence}"):
-            read_rows(tmp_path / "odd.npz")
-    (tmp_path / "text.npz").write_text("no zip")
-    with pytest.raises(ValueError, match=r"text.npz is not a file of features: it is not an .npz file"):
-        read_rows(tmp_path / "text.npz")
-    with pytest.raises(FileNotFoundError, match="there is no such feature file"):
-        read_rows(tmp_path / "none.npz")
-
-
-def test_a_data_set_keeps_its_domains(tmp_path: Path) -> None:
-    make_domains(tmp_path)
-    torch.manual_seed(0)
-    domains, _ = find_domains(tmp_path, "domains")
-    found = extract(domains, create_backbone("small-cnn", size=16))
-    assert found.domain_names == ("source", "target", "test")
-    assert len(found.domain("target")) == 15
-    assert np.unique(found.domain("target").domains).tolist() == [1]
-    with pytest.raises(ValueError, match="there is no domain 'art'"):
-        found.domain("art")
+@pytest.mark.parametrize(
+    ("arrays", "sentence"),
+    [
+        ({"a": np.eye(3)}, "no array 'features'"),
+        ({"features": np.asarray([["a"]])}, "rows and columns"),
+        ({"features": np.zeros((0, 3))}, "shape"),
+        ({"features": np.full((2, 3), np.nan)}, "finite"),
+    ],
+)
+def test_tables_of_other_programs_hold_rows_of_finite_numbers(
+    tmp_path: Path, arrays: dict[str, np.ndarray], sentence: str
+) -> None:
+    np.savez(tmp_path / "odd.npz", **arrays)
+    with pytest.raises(ValueError, match=f"odd.npz is not a file of features: .*{sentence}"):
+        read_rows(tmp_path / "odd.npz")
 
 
 def test_nothing_both_trains_and_tests() -> None:
@@ -257,5 +190,8 @@ def test_what_does_not_fit_ends_in_a_sentence() -> None:
     assert split_features(source, renamed, leave_out=True).classes == ("bike", "mug")
     with pytest.raises(ValueError, match="test classes that were not trained: 'tea'"):
         split_features(source, target, renamed)
+    some = replace(target, labels=np.where(target.labels == 1, -1, target.labels))
+    with pytest.raises(ValueError, match="--test: 4 rows have no label"):
+        split_features(source, target, some)
     with pytest.raises(ValueError, match="share 0 classes"):
         split_features(source, replace(target, classes=("a", "b", "c")))

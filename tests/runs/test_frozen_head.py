@@ -8,7 +8,7 @@ from two_domains import two_domains
 
 from sohot.methods import HeadSettings
 from sohot.networks import TwoStreams, create_backbone
-from sohot.runs.frozen_head import features_at_rest, is_solved
+from sohot.runs.frozen_head import features_at_rest
 from sohot.runs.frozen_problem import FrozenHead, FrozenProblem, LabelledFeatures
 from sohot.selection import Fold, deal
 from sohot.training import TensorInputs
@@ -96,15 +96,6 @@ def test_features_at_rest_are_what_the_classifier_sees(kind):
         rest = features_at_rest(model, domain, from_trunk, 2, device, from_trunk=True)
         torch.testing.assert_close(head.logits(rest), expected)
     assert all(parameter.requires_grad for parameter in model.tails.parameters())
-
-
-def test_only_a_pretrained_network_without_layers_to_train_is_solved():
-    trained, untrained = create_backbone("small-cnn", size=16), create_backbone("small-cnn", size=16)
-    trained.pretrained = True
-    assert not is_solved(TwoStreams(untrained, 3, trains="head"))
-    assert not is_solved(TwoStreams(trained, 3, trains="paper"))
-    assert not is_solved(TwoStreams(trained, 3, trains="head", projection=4))
-    assert is_solved(TwoStreams(trained, 3, trains="head"))
 
 
 def test_a_pool_that_weighs_nothing_changes_nothing():

@@ -51,19 +51,6 @@ def test_a_run_finds_in_lists_what_it_finds_in_folders(domains: Domains) -> None
     assert found.as_json()["pool"]["folder"] == str(lists.unlabelled)
 
 
-def test_other_rows_and_other_labels_are_another_run(domains: Domains) -> None:
-    """A run is resumed only with images of the same names and labels; see `_identity`."""
-    config = RunConfig(source=listed(domains.source), target=domains.target, method="s+t")
-    before, rows = digests(gather(config)), rows_of(domains.source)
-    write_list(domains.source, rows)
-    assert digests(gather(config)) == before
-    write_list(domains.source, rows[1:])
-    assert digests(gather(config)) != before
-    (path, _), (_, other) = rows[0], rows[-1]
-    write_list(domains.source, [(path, other), *rows[1:]])
-    assert digests(gather(config)) != before
-
-
 def test_lists_and_folders_are_pooled(domains: Domains) -> None:
     both = RunConfig(source=(listed(domains.source), domains.test), target=domains.target, method="s+t")
     pooled = gather(both).source
@@ -92,12 +79,6 @@ def test_one_list_may_hold_target_images_with_and_without_labels(domains: Domain
     source = write_list(domains.source, [("red/0.png", ""), ("blue/0.png", "blue")])
     with pytest.raises(ValueError, match=r"1 of 2 rows have no label, the first in line 2; fill them in, or remove"):
         gather(replace(config, source=source, target=domains.target))
-
-
-def test_one_class_is_not_enough(domains: Domains) -> None:
-    one = write_list(domains.target, [("red/0.png", "red"), ("red/1.png", "red")])
-    with pytest.raises(ValueError, match="there is only one class"):
-        gather(RunConfig(target=one, method="t"))
 
 
 def test_a_split_of_lists_is_found_again(domains: Domains, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """`--keep`: layers are kept where held-out labels say that training them helped; else what they start from."""
 
-import json
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -18,7 +17,6 @@ from sohot.runs.auto import read_held_out
 from sohot.runs.calibration_file import read_calibration
 from sohot.selection.choice import FoldScore
 from sohot.selection.held_out import HeldOut
-from sohot.training.ranks import Ranks
 
 
 @pytest.fixture(scope="module")
@@ -99,25 +97,6 @@ def test_layers_can_be_asked_for(config, monkeypatch):
     assert report["head"]["held_out"]["images"] == 6  # told, though nothing depends on it
 
 
-def test_a_selection_that_was_stopped_goes_on_to_the_same(config, monkeypatch):
-    whole = fit_run(config("whole"))
-    train = room.train_fold
-
-    def stop(one, *more):
-        if one.trains != "head":
-            raise KeyboardInterrupt
-        return train(one, *more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(room, "train_fold", stop)
-        with pytest.raises(Exception, match="stopped by Ctrl-C while a method was being chosen; 2 of 4 trainings"):
-            fit_run(config())
-    assert stored(config().out)["method"] == "means"
-    again = fit_run(RunConfig.from_values({**read_config(config().out / "config.toml"), "out": config().out}))
-    assert again["selection"] == whole["selection"]
-    assert weights(config().out) == weights(config("whole").out)
-
-
 @pytest.mark.parametrize(
     ("more", "why"),
     [
@@ -143,12 +122,6 @@ def test_auto_starts_with_it(config, monkeypatch):
     assert report["selection"]["chosen"] == "head"
 
 
-def test_auto_without_it(config, monkeypatch):
-    monkeypatch.setattr("sohot.runs.auto.AUTO_CANDIDATES", {"head": {}, "s+t": {"method": "s+t"}})
-    report = fit_run(config(method="auto", keep="layers"))
-    assert [one["name"] for one in report["selection"]["candidates"]] == ["s+t"]
-
-
 def test_an_untrained_network_has_nothing_to_compare_with(config, monkeypatch):
     asked = answers(monkeypatch)
     report = fit_run(config(weights=None))
@@ -156,65 +129,10 @@ def test_an_untrained_network_has_nothing_to_compare_with(config, monkeypatch):
     assert "--keep" not in report["command"]
 
 
-def test_a_projection_trains_whatever_is_kept(config, monkeypatch):
-    asked = answers(monkeypatch)
-    report = fit_run(config(projection=4, trains="head"))
-    assert (report["steps"], asked) == (3, [])
-    assert report["head"]["held_out"]["images"] == 6
-
-
 def test_the_paper_trains_layers(config, monkeypatch):
     asked = answers(monkeypatch)
     assert fit_run(config(method="paper"))["steps"] == 3
     assert asked == []
-
-
-def test_several_devices_train_layers_and_say_so(config, monkeypatch):
-    from sohot.runs.pipeline import _plan
-
-    said = []
-
-    class Noting(Watcher):
-        def note(self, sentence):
-            said.append(sentence)
-
-    monkeypatch.setattr(Ranks, "here", classmethod(lambda cls: cls(count=2)))
-    found, compares = _plan(config(), None, Noting())
-    assert (found.keep, compares) == ("layers", False)
-    assert said == ["several devices train layers without comparing them with a classifier on frozen features"]
-
-
-def test_what_is_asked_for_is_stored_with_the_scores(config, monkeypatch):
-    answers(monkeypatch, head=0.5, means=0.5)
-    fit_run(config(method="means"))
-    content = json.loads((config().out / "selection.json").read_text())
-    assert content["asked"]["method"] == "means"
-    assert "trains" not in content["asked"]
-    assert content["choice"]["chosen"] == "head"
-
-
-def test_a_killed_training_resumes_from_its_layers_to_the_same_weights(config):
-    """And tells the same about the classifier it started from."""
-
-    class Killed(BaseException):
-        """As sudden as a kill."""
-
-    class Killer(Watcher):
-        def steps(self, _settings):
-            return nullcontext(self.step)
-
-        def step(self, record):
-            if record["step"] == 4:
-                raise Killed
-
-    more = {"keep": "layers", "trains": "paper", "heads": "coupled", "steps": 6, "checkpoint_every": 2}
-    whole = fit_run(config("whole", **more))
-    with pytest.raises(Killed):
-        fit_run(config(**more), Killer())
-    again = fit_run(config(**more, resume=True))
-    assert again["resumed_from"] == 2
-    assert weights(config().out) == weights(config("whole").out)
-    assert again["head"] == whole["head"]
 
 
 def test_unlabelled_images_count_where_labels_cannot_tell(config, monkeypatch):

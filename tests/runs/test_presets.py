@@ -49,11 +49,6 @@ def test_networks_differ_in_heads_and_tap(backbone, heads, tap):
     assert (found.heads, found.tap) == (heads, tap)
 
 
-def test_every_value_says_why():
-    assert all(len(one.why) > 20 for one in PAPER_VALUES)
-    assert len({one.name for one in PAPER_VALUES}) == len(PAPER_VALUES)
-
-
 @pytest.mark.parametrize(("backbone", "cautious"), [("alexnet", False), ("lite0", True)])
 def test_a_network_without_fc7_is_told_that_the_weights_may_not_fit(backbone, cautious):
     sentence = explain_paper(resolve_paper(RunConfig(method="paper", backbone=backbone)))

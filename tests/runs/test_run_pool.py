@@ -11,7 +11,6 @@ from sohot.data import LabelledImages
 from sohot.data.labelled import UNLABELLED
 from sohot.runs import RunConfig, RunData, gather
 from sohot.runs.description import command
-from sohot.runs.run_pool import protocol_of
 from sohot.runs.split_file import describe_split, read_pool, write_run_split
 
 
@@ -33,11 +32,6 @@ def unlabelled(data: RunData) -> LabelledImages:
     assert data.pool is not None
     assert (data.pool.classes, set(data.pool.labels)) == ((UNLABELLED,), {0})
     return data.pool
-
-
-def test_without_unlabelled_images_nothing_changes(asked: RunConfig) -> None:
-    data = gather(asked)
-    assert (data.pool, data.protocol, data.as_json()["pool"]) == (None, "supervised", None)
 
 
 def test_the_rest_is_the_pool_and_the_test(asked: RunConfig, domains: Domains) -> None:
@@ -210,10 +204,3 @@ def test_one_image_cannot_be_halved(domains: Domains, asked: RunConfig) -> None:
             file.unlink()
     with pytest.raises(ValueError, match="--protocol inductive needs two different target images"):
         gather(replace(asked, unlabelled="rest", protocol="inductive"))
-
-
-def test_a_protocol_is_judged_by_the_images(asked: RunConfig) -> None:
-    images = gather(asked).test
-    assert protocol_of(asked, None, images, []) == "supervised"
-    assert protocol_of(asked, images, None, notes := []) == "inductive"
-    assert notes == []

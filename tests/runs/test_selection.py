@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import sohot.runs.selection as room
 from sohot.runs import RunConfig, Watcher, fit_run, read_config
 from sohot.runs.run_data import gather_training
 from sohot.runs.selection import for_both, make_folds
-from sohot.training import ChangedRun, Interrupted
+from sohot.training import ChangedRun
 
 FEW = {"s+t": {"method": "s+t"}, "quick": {"method": "s+t", "lr": 0.05}, "so": {"method": "so"}}
 LIST = "sohot.runs.auto.AUTO_CANDIDATES"
@@ -86,16 +85,6 @@ def test_what_was_chosen_is_trained_with_its_own_settings(domains, tmp_path, mon
     assert report["settings"]["lr"] == read_config(tmp_path / "run" / "config.toml")["lr"] == 0.05
 
 
-def test_the_report_says_why(domains, tmp_path):
-    selection = fit_run(config(domains, tmp_path / "run"))["selection"]
-    assert (selection["folds"], selection["held_out_images"]) == (2, 6)
-    assert [one["name"] for one in selection["candidates"]] == ["s+t", "quick", "so"]
-    assert selection["candidates"][1]["options"] == {"method": "s+t", "lr": 0.05}
-    assert selection["reason"].startswith(f"{selection['chosen']}: ")
-    assert all(len(one["logits"]) == len(one["labels"]) == one["images"] for one in scores(tmp_path / "run"))
-    assert json.loads((tmp_path / "run" / "report.json").read_text())["selection"] == selection
-
-
 def test_the_same_seed_chooses_alike_and_another_deals_otherwise(domains, tmp_path):
     found = [fit_run(config(domains, tmp_path / f"{place}", seed=seed)) for place, seed in enumerate((0, 0, 1))]
     assert found[0]["selection"] == found[1]["selection"]
@@ -144,15 +133,6 @@ def test_a_killed_selection_goes_on_to_the_same_choice_and_weights(domains, tmp_
     assert weights(cut) == weights(tmp_path / "whole")
 
 
-def test_a_finished_selection_is_not_done_again_when_training_resumes(domains, tmp_path, monkeypatch):
-    run = tmp_path / "run"
-    report = fit_run(config(domains, run))
-    assert kill_after(monkeypatch, 0) == []
-    assert fit_run(config(domains, run, resume=True))["selection"] == report["selection"]
-    stored = RunConfig.from_values({**read_config(run / "config.toml"), "out": run, "resume": True})
-    assert fit_run(stored)["selection"] == report["selection"]
-
-
 def test_a_changed_configuration_does_not_use_what_is_kept(domains, tmp_path, monkeypatch):
     run = tmp_path / "run"
     with monkeypatch.context() as patch:
@@ -177,24 +157,10 @@ def test_changed_images_do_not_use_what_is_kept(domains, tmp_path, monkeypatch):
         fit_run(config(domains, run, shots=None, resume=True))
 
 
-def test_ctrl_c_says_what_is_kept(domains, tmp_path, monkeypatch):
-    kill_after(monkeypatch, 2, KeyboardInterrupt)
-    with pytest.raises(Interrupted, match="stopped by Ctrl-C while a method was being chosen; 2 of 6 trainings"):
-        fit_run(config(domains, tmp_path / "run"))
-
-
 def test_every_image_passes_the_frozen_trunk_once(domains, tmp_path, monkeypatch):
     passed = count_trunk_images(monkeypatch)
     fit_run(config(domains, tmp_path / "run", trains="paper"))
     assert sum(passed) == 18 + 6 + 9  # source, target, test
-
-
-@pytest.mark.parametrize("more", [{"augment": True}, {"cache": "off"}, {"cache": "disk", "trains": "paper"}])
-def test_wherever_the_trunks_outputs_are_kept(domains, tmp_path, more):
-    run = tmp_path / "run"
-    report = fit_run(config(domains, run, **more))
-    assert report["selection"]["held_out_images"] == 6
-    assert not (run / "cache").exists()
 
 
 def test_epochs_and_a_class_of_one_image(domains, tmp_path):
@@ -222,37 +188,3 @@ def test_a_candidate_that_diverges_is_passed_over(domains, tmp_path, monkeypatch
     assert selection["chosen"] == "s+t"
     assert "diverged" in selection["candidates"][0]["failure"]
     assert len(selection["candidates"][0]["right"]) == 1  # its other folds were not tried
-
-
-def test_one_image_per_class_is_too_few(domains, tmp_path):
-    with pytest.raises(ValueError, match=r"one class needs two different labelled target images.*--method means"):
-        fit_run(config(domains, tmp_path / "run", shots=1))
-
-
-def test_several_devices_are_refused_before_any_work(domains, tmp_path):
-    with pytest.raises(ValueError, match="--method auto chooses on one device"):
-        fit_run(config(domains, tmp_path / "run", devices=2))
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_folder_to_test_on_that_is_not_there_is_said_at_once(domains, tmp_path):
-    with pytest.raises(FileNotFoundError, match="--target-test"):
-        fit_run(config(domains, tmp_path / "run", shots=None, target_test=tmp_path / "nowhere"))
-
-
-def test_a_damaged_file_is_named(domains, tmp_path):
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "selection.json").write_text("{")
-    with pytest.raises(ValueError, match=r"selection\.json is damaged"):
-        fit_run(config(domains, run))
-
-
-def test_a_method_that_needs_one_domain_can_win(domains, tmp_path, monkeypatch):
-    monkeypatch.setattr(LIST, {"t": {"method": "t"}})
-    report = fit_run(config(domains, tmp_path / "run"))
-    assert report["data"]["source"] is None
-    assert report["selection"]["chosen"] == "t"
-    stored = read_config(tmp_path / "run" / "config.toml")
-    fit_run(replace(RunConfig.from_values(stored), out=tmp_path / "again"))
-    assert weights(tmp_path / "run") == weights(tmp_path / "again")

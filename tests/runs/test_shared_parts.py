@@ -65,9 +65,3 @@ def test_a_classifier_is_solved_once_for_its_images_and_options(config):
     parts.start(changed, shown[0], Shown(), None, lambda: solved.append("again") or shown[0])
     parts.start(changed, shown[0], Shown(), shown[1], lambda: solved.append("with a pool") or shown[0])
     assert solved == [*shown, "again", "with a pool"]
-
-
-def test_without_a_folder_there_are_no_shared_outputs(config):
-    parts = SharedParts()
-    with pytest.raises(ValueError, match="no shared folder"):
-        parts.folder(parts.network(config, 3), "target")

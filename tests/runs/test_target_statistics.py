@@ -1,7 +1,6 @@
 """Statistics of target images: which images they depend on, where they are kept, and when they count."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from sohot.runs import target_statistics as module
 from sohot.runs.run_model import build_model
 from sohot.runs.shared_parts import SharedParts
 from sohot.runs.target_statistics import target_statistics, use_statistics
-from sohot.runs.trunk_store import TrunkStore
 from sohot.selection.held_out import HeldOut
 
 CPU = torch.device("cpu")
@@ -152,13 +150,6 @@ def test_the_real_comparison_takes_two_passes_unless_one_is_likelier(config, mon
     assert read_config(config().out / "config.toml")["batch_norm"] == expected
 
 
-@pytest.mark.parametrize(("mean", "kept"), [(-0.4, "both"), (-0.6, "fixed")])
-def test_half_a_standard_error_speaks_clearly_enough_for_one_pass(config, monkeypatch, mean, kept):
-    monkeypatch.setattr(room.Gain, "of", lambda *_: room.Gain(mean, 1.0))
-    chosen = room.choose_statistics(config(trains="head"), gather(config()), TrunkStore())
-    assert (chosen.config.batch_norm, chosen.gain) == (kept, (mean, 1.0))
-
-
 @pytest.mark.parametrize(
     "more",
     [
@@ -173,16 +164,3 @@ def test_otherwise_nothing_is_compared(config, monkeypatch, more):
     watcher = Listening()
     fit_run(config(keep="layers", **more), watcher)
     assert not [note for note in watcher.notes if "style" in note]
-
-
-def test_both_without_batch_normalisation_is_refused_in_a_sentence(config):
-    with pytest.raises(ValueError, match="batch_norm='both' needs a network with batch normalisation"):
-        fit_run(replace(config(), batch_norm="both", backbone="small-cnn", image_size=16))
-
-
-def test_the_command_says_it_once(config, capsys):
-    from sohot.cli.live_progress import TerminalWatcher
-
-    for quiet, times in ((False, 1), (True, 0)):
-        fit_run(config(f"quiet {quiet}", trains="head"), TerminalWatcher(None if quiet else (lambda *_: None)))
-        assert capsys.readouterr().err.replace("\n", " ").count("the style of the target images") == times

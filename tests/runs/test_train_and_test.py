@@ -59,24 +59,6 @@ def test_without_images_to_test_on_there_is_no_evaluation(data):
         trained.tested()
 
 
-def test_one_store_keeps_outputs_for_all_trainings(data, monkeypatch):
-    store, read = TrunkStore(), []
-    monkeypatch.setattr("sohot.runs.trunk_store.trunk_outputs", _counted(read))
-    for method in ("so", "s+t"):
-        train_and_test(config(method=method), data, store, fold=FOLD)
-    assert read == ["source", "target"]
-
-
-def _counted(read):
-    from sohot.runs.trunk_outputs import trunk_outputs
-
-    def counted(config, model, domain, *more):
-        read.append(domain)
-        return trunk_outputs(config, model, domain, *more)
-
-    return counted
-
-
 def test_a_refusal_comes_before_images_pass_the_trunk(data, monkeypatch, tmp_path):
     monkeypatch.setattr("sohot.runs.trunk_store.trunk_outputs", lambda *_: pytest.fail("too late"))
 

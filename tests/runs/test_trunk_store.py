@@ -13,7 +13,6 @@ from sohot.runs import RunConfig
 from sohot.runs import trunk_outputs as room
 from sohot.runs.run_model import build_model
 from sohot.runs.trunk_store import TrunkStore
-from sohot.training import TensorInputs
 from sohot.training.ranks import Ranks
 
 
@@ -98,11 +97,6 @@ def test_what_fits_goes_to_the_gpu(tmp_path, monkeypatch, free, expected):
     assert room.choose_cache(asked, build_model(asked, 2), rows=100) == expected
 
 
-def test_the_device_may_be_the_processor(images, tmp_path):
-    on_device, memory = (inputs(config(tmp_path), images, cache) for cache in ("device", "memory"))
-    assert on_device.tensor.equal(memory.tensor)
-
-
 def test_ranks_of_a_machine_share_what_the_first_has_written(images, tmp_path, monkeypatch):
     def of_rank(local):
         monkeypatch.setattr(room.Ranks, "here", lambda: Ranks(2, local, 2, local))
@@ -118,11 +112,3 @@ def test_ranks_of_a_machine_share_what_the_first_has_written(images, tmp_path, m
         second = waiting.result(timeout=20)
     assert first.tensor.equal(second.tensor)
     assert first.tensor.equal(alone.tensor)
-
-
-def test_free_memory_is_a_plausible_number():
-    assert 2**20 < room._free_memory() < 2**50
-
-
-def test_the_inputs_know_their_kind(images, tmp_path):
-    assert isinstance(inputs(config(tmp_path), images, "memory"), TensorInputs)

@@ -142,12 +142,6 @@ def test_a_resumed_run_finds_its_views_although_they_fill_the_disk(images, tmp_p
     assert len(Trial(tmp_path, "disk").views(images, "weak").views) == 3
 
 
-def test_views_count_as_rows(images, tmp_path):
-    assert room.view_rows(config(tmp_path), "target", images) == 4 * 2 * 3
-    assert room.view_rows(config(tmp_path), "source", images) == 4 * 3
-    assert room.view_rows(config(tmp_path), "target", None) == 0
-
-
 @pytest.mark.parametrize("place", PLACES)
 def test_source_images_have_weak_views_only(images, tmp_path, place):
     trial, views = Trial(tmp_path, place), []
@@ -186,16 +180,3 @@ def test_an_image_that_cannot_be_read_is_named(images, tmp_path, place):
     images.files[3].write_bytes(b"")
     with pytest.raises(UnreadableImage, match=r"3\.png cannot be read: the file is empty"):
         Trial(tmp_path, place).views(images, "weak")
-
-
-@pytest.mark.parametrize("wrong", [0, 65])
-def test_a_number_of_views_out_of_range_is_named(tmp_path, wrong):
-    with pytest.raises(ValueError, match=r"--pool-views must be .*at (least 1|most 64), got"):
-        config(tmp_path, pool_views=wrong)
-
-
-def test_a_misspelt_strength_is_answered_with_the_nearest(images, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"strength must be one of 'plain', 'weak', 'strong', got 'weik'; did you mean"
-    ):
-        Trial(tmp_path).views(images, "weik")

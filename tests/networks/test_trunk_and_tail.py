@@ -1,9 +1,7 @@
 import pytest
 import torch
-from torch import nn
 
 from sohot.networks import TwoStreams, create_backbone
-from sohot.networks.trunk_and_tail import FrozenTrunk
 
 
 def buffers(module):
@@ -62,13 +60,6 @@ def test_fixed_statistics_need_no_call_of_train():
     before = buffers(model.tails)
     model(None, torch.randn(2, 3, 64, 64))
     assert equal(before, buffers(model.tails))
-
-
-def test_no_gradient_leaves_the_trunk():
-    trunk = FrozenTrunk(nn.Linear(3, 2))
-    rows = torch.randn(4, 3, requires_grad=True)
-    assert not trunk(rows).requires_grad
-    assert torch.equal(FrozenTrunk()(rows), rows)
 
 
 def test_trains_all_freezes_nothing_and_head_everything():

@@ -59,15 +59,6 @@ def test_domains_do_not_see_each_other(streams):
     assert alone.target_logits is None
 
 
-@pytest.mark.parametrize("options", ALL_KINDS, ids=lambda options: "-".join(options.values()))
-def test_training_from_the_trunk_is_training_from_images(options):
-    model = build(**options).train()
-    images = model(SOURCE, TARGET)
-    cached = model(model.trunk("source")(SOURCE), model.trunk("target")(TARGET), from_trunk=True)
-    for left, right in zip(images[:4], cached[:4], strict=True):
-        torch.testing.assert_close(left, right, atol=1e-6, rtol=1e-6)
-
-
 def test_prediction_needs_the_target_stream_alone():
     model = train(build(streams="separate", heads="coupled", norm_bound=2.0))
     before = model.predict(TARGET)

@@ -11,21 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reporting.made_records import make_grid, make_record, make_records
 
-from sohot.reporting.figures import (
-    SIGMAS,
+from sohot.reporting.figures import write_figures
+from sohot.reporting.figures.canvas import PALETTE, page_svg, save_figure
+from sohot.reporting.figures.classes import (
+    class_weight_figure,
     confusion_figure,
     confusion_of,
-    curve_figure,
-    save_figure,
-    setting_figure,
-    shots_figure,
+    fit_beta,
+    share_figure,
     weight_histograms,
-    write_figures,
 )
-from sohot.reporting.figures.canvas import PALETTE, page_svg
-from sohot.reporting.figures.classes import class_weight_figure, fit_beta, share_figure
 from sohot.reporting.figures.comparison import difference_figure, split_figure
-from sohot.reporting.figures.curves import lines_figure
+from sohot.reporting.figures.curves import SIGMAS, curve_figure, lines_figure, setting_figure, shots_figure
 from sohot.reporting.figures.features import FeaturePoints, feature_figure
 from sohot.reporting.published import published
 from sohot.reporting.results import collect

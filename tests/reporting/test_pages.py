@@ -22,10 +22,11 @@ from sohot.methods import METHOD_NAMES, OTHER_NAMES, POOL_NAMES
 from sohot.reporting import write_outputs
 from sohot.reporting.figures.canvas import plain
 from sohot.reporting.figures.curves import lines_figure
-from sohot.reporting.pages import Page, render, run_page, write_report
-from sohot.reporting.pages.blocks import Chart, Number, Section, Table, Words, embed_pictures
+from sohot.reporting.pages import render, write_report
+from sohot.reporting.pages.blocks import Chart, Number, Page, Section, Table, Words, embed_pictures
 from sohot.reporting.pages.confusion import class_sections
 from sohot.reporting.pages.experiment_page import load_experiments
+from sohot.reporting.pages.run_page import run_page
 from sohot.reporting.pages.run_pictures import Sample, choose_samples
 from sohot.reporting.pages.words import accuracy_in_words, difference_in_words, method_in_words
 from sohot.reporting.statistics import paired_difference

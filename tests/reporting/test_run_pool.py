@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from made_up_results import CLASSES, add_pool, make_run
 
-from sohot.reporting.pages import run_page
 from sohot.reporting.pages.blocks import Chart, Gallery, Section, Side, Table, Words
 from sohot.reporting.pages.run_images import stored_images
+from sohot.reporting.pages.run_page import run_page
 from sohot.reporting.pages.run_pictures import choose_points
 from sohot.reporting.pages.run_pool import TITLE, pool_sections, read_labels
 from sohot.runs import read_predictions

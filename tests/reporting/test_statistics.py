@@ -8,7 +8,6 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sohot.reporting.published import published
 from sohot.reporting.statistics import overall_difference, paired_difference, split_averages, summarise
 
 ACCURACIES = st.lists(st.integers(0, 702), min_size=2, max_size=9)  # rows right out of 702: ties are common
@@ -16,10 +15,6 @@ ACCURACIES = st.lists(st.integers(0, 702), min_size=2, max_size=9)  # rows right
 
 def by_unit(counts):
     return {unit: 100 * count / 702 for unit, count in enumerate(counts)}
-
-
-def published_splits(name: str) -> dict[tuple[str, str], dict[int, float]]:
-    return {(row.method, row.shift): dict(enumerate(row.splits)) for row in published(name) if row.splits}
 
 
 @given(ACCURACIES, st.data())
@@ -67,31 +62,6 @@ def test_wilcoxon_without_ties_is_scipy_s_exact_one(count: int) -> None:
     values = np.random.default_rng(count).normal(0.3, 1, count)
     found = paired_difference(dict(enumerate(values)), dict.fromkeys(range(count), 0.0))
     assert found.p_wilcoxon == pytest.approx(scipy.stats.wilcoxon(values, method="exact").pvalue)
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs", "shift", "t"),
-    [
-        ("so", "s+t", "A-W", 4.7),
-        ("so+zeta", "so", "A-W", 1.87),
-        ("so+to+fo+zeta", "so", "A-W", 4.85),
-        ("so+to+fo+zeta", "so+to+zeta", "A-W", 1.5),
-        ("so", "s+t", "A-D", 7.1),
-    ],
-)
-def test_the_splits_of_the_paper_s_second_table(ours: str, theirs: str, shift: str, t: float) -> None:
-    splits = published_splits("office-vgg")
-    found = paired_difference(splits[ours, shift], splits[theirs, shift])
-    assert found.mean / (found.std / math.sqrt(found.pairs)) == pytest.approx(t, abs=0.05)
-    assert (found.p_t < 0.05) == (t > 2.262)
-
-
-def test_the_sketches_are_too_few_splits_to_tell() -> None:
-    splits = published_splits("voc-sketch")
-    found = paired_difference(splits["so", "voc-sketches"], splits["s+t", "voc-sketches"])
-    assert found.mean / (found.std / math.sqrt(5)) == pytest.approx(2.1, abs=0.05)
-    assert found.p_t > 0.05
-    assert (found.wins, found.ties, found.losses) == (3, 1, 1)
 
 
 def test_worked_by_hand() -> None:

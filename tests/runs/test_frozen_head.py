@@ -63,13 +63,6 @@ def test_moving_and_stretching_all_features_changes_no_answer():
     np.testing.assert_allclose(probabilities(again, moved[1].rows), probabilities(head, target.rows), atol=1e-3)
 
 
-@pytest.mark.parametrize("of", [0, 1])
-def test_one_domain_alone(of):
-    parts = [None, None]
-    parts[of] = domains()[of]
-    assert FrozenProblem(*parts, 3).solve().logits(parts[of].rows).argmax(1).tolist() == parts[of].labels.tolist()
-
-
 def test_a_class_without_rows_is_never_the_answer():
     source, target = domains()
     assert 3 not in FrozenProblem(source, target, 4).solve().logits(target.rows).argmax(1)

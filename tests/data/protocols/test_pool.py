@@ -199,5 +199,3 @@ def test_pools_that_cannot_be_are_refused(office: DataSet) -> None:
         replace(split, pool=TRANSDUCTIVE)
     with pytest.raises(ValueError, match="the images of target_pool must be unlabelled"):
         replace(split, sides={**split.sides, POOL: split.sides["target_test"]})
-    with pytest.raises(ValueError, match="the protocol paper takes no source_shots; it takes target_shots, leave_out"):
-        make_split("paper", office, "A-W", source_shots=3, pool=INDUCTIVE)

@@ -48,12 +48,6 @@ def test_processes_need_cores_and_memory(machine, cores, gigabytes, most):
         check_processes(most + 1, "--workers")
 
 
-@pytest.mark.parametrize("value", [-1, 1.5, True, "2"])
-def test_only_counts_are_threads(value):
-    with pytest.raises(ValueError, match="--read-threads must be an integer of at least 0"):
-        check_threads(value, "--read-threads", 0)
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

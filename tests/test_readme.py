@@ -1,4 +1,4 @@
-"""What the README and the page about Python show runs as it stands."""
+"""What the README and the pages show in Python runs as it stands, and their links lead somewhere."""
 
 import re
 from functools import partial
@@ -10,10 +10,10 @@ from command_line import write_images
 import sohot
 
 README = Path(__file__).parent.parent / "README.md"
-PAGE = README.parent / "docs" / "python.md"
+PAGES = [README, *(README.parent / "docs" / f"{name}.md" for name in ("python", "start", "mathematics"))]
 BLOCKS = [
     block
-    for page in (README, PAGE)
+    for page in PAGES
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 ]
 
@@ -33,8 +33,9 @@ def test_python_blocks_run(code: str) -> None:
     exec(compile(code, str(README), "exec"), {})
 
 
-def test_there_are_blocks_to_run() -> None:
-    assert BLOCKS
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_there_are_blocks_to_run(page: Path) -> None:
+    assert "```python\n" in page.read_text(encoding="utf-8")
 
 
 def headings(page: Path) -> set[str]:

@@ -188,3 +188,25 @@ def test_a_candidate_that_diverges_is_passed_over(domains, tmp_path, monkeypatch
     assert selection["chosen"] == "s+t"
     assert "diverged" in selection["candidates"][0]["failure"]
     assert len(selection["candidates"][0]["right"]) == 1  # its other folds were not tried
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"format": 1}', '{"format": 1, "scores": []}'])
+def test_a_damaged_file_is_named(domains, tmp_path, damage):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "selection.json").write_text(damage)
+    with pytest.raises(ValueError, match=r"selection\.json is damaged or from another version: remove it to choose"):
+        fit_run(config(domains, run))
+
+
+def test_a_changed_digit_is_noticed(domains, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        kill_after(patch, 1)
+        with pytest.raises(Killed):
+            fit_run(config(domains, run))
+    content = json.loads((run / "selection.json").read_text())
+    content["scores"][0]["right"] += 1
+    (run / "selection.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"selection\.json is damaged"):
+        fit_run(config(domains, run, resume=True))

@@ -41,6 +41,13 @@ def test_names_and_licences():
 def test_a_short_name_is_timms_network_with_images_of_our_side():
     backbone = create_backbone("convnext-nano", pretrained=False)
     assert (backbone.name, backbone.input.size, backbone.feature_size) == ("convnext-nano", 224, 640)
+    assert backbone.input.resize == find_recommended("convnext-nano").resize
+
+
+@pytest.mark.parametrize("name", ["lite0", "dinov2-small"])
+def test_the_centre_is_cut_out_of_a_larger_image(name):
+    backbone = create_backbone(name, pretrained=False, size=56)
+    assert (backbone.input.size, backbone.input.resize) == (56, 64)  # as 224 of 256
 
 
 def test_the_documentation_has_the_table():

@@ -17,6 +17,7 @@ class RecommendedNetwork:
         name: Our name for it.
         timm: Name of the model and its weights in timm; None for those that come as packages.
         side: Side of the images.
+        resize: Length of their shorter side before the centre is cut out.
         features: How it makes features.
         batch_norm: Whether it has batch normalisation, whose statistics may be the target's.
         megabytes: Size of its weights.
@@ -34,6 +35,7 @@ class RecommendedNetwork:
     name: str
     timm: str | None
     side: int
+    resize: int
     features: str
     batch_norm: bool
     megabytes: int
@@ -49,6 +51,7 @@ RECOMMENDED = (
         name="lite0",
         timm=None,
         side=224,
+        resize=256,
         features=POOLED,
         batch_norm=True,
         megabytes=19,
@@ -62,6 +65,7 @@ RECOMMENDED = (
         name="lite1",
         timm=None,
         side=240,
+        resize=272,
         features=POOLED,
         batch_norm=True,
         megabytes=22,
@@ -75,6 +79,7 @@ RECOMMENDED = (
         name="lite2",
         timm=None,
         side=260,
+        resize=292,
         features=POOLED,
         batch_norm=True,
         megabytes=25,
@@ -88,6 +93,7 @@ RECOMMENDED = (
         name="convnext-nano",
         timm="convnext_nano.in12k_ft_in1k",
         side=224,
+        resize=236,
         features=POOLED,
         batch_norm=False,
         megabytes=62,
@@ -101,6 +107,7 @@ RECOMMENDED = (
         name="dinov2-small",
         timm="vit_small_patch14_dinov2.lvd142m",
         side=224,
+        resize=256,
         features=TOKENS,
         batch_norm=False,
         megabytes=88,
@@ -114,6 +121,7 @@ RECOMMENDED = (
         name="dinov2-base",
         timm="vit_base_patch14_dinov2.lvd142m",
         side=224,
+        resize=256,
         features=TOKENS,
         batch_norm=False,
         megabytes=346,
@@ -127,6 +135,7 @@ RECOMMENDED = (
         name="siglip-base",
         timm="vit_base_patch16_siglip_224.webli",
         side=224,
+        resize=249,
         features=POOLED,
         batch_norm=False,
         megabytes=372,

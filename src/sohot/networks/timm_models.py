@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ def build_timm(options: BackboneOptions) -> Backbone:
         fill_timm(network, options.weights, options.name, _classifier(network))
     pretrained = options.weights is not None or options.pretrained
     spec = timm_spec(network, side)
+    if recommended:
+        spec = replace(spec, resize=max(spec.size, round(spec.size * recommended.resize / recommended.side)))
     return from_network(options.name, with_token_features(network), spec, options, pretrained=pretrained)
 
 

@@ -64,15 +64,6 @@ def test_a_list_of_a_folder_is_that_folder(root: Path) -> None:
         assert scan_images(file, labelled=False).images.files == scan_unlabelled(root).images.files
 
 
-def test_absolute_paths_name_the_same_images(root: Path, tmp_path: Path) -> None:
-    folder = scan_folder(root).images
-    rows = [(str(root / name), label) for name, label in pairs(folder)]
-    (tmp_path / "lists").mkdir()
-    for file in (root / "inside.csv", tmp_path / "lists" / "outside.csv"):
-        listed = scan_images(as_csv(file, rows)).images
-        assert (listed.files, pairs(listed), listed.root) == (folder.files, pairs(folder), root)
-
-
 def test_a_list_beside_the_images_names_the_same_images(root: Path, tmp_path: Path) -> None:
     folder = scan_folder(root).images
     (tmp_path / "lists").mkdir()

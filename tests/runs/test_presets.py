@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sohot.methods import FitSettings
 from sohot.methods.options import flag
 from sohot.runs import RunConfig
-from sohot.runs.presets import PAPER_VALUES, explain_paper, is_paper, resolve_paper
+from sohot.runs.presets import PAPER_VALUES, explain_paper, resolve_paper
 
 NAMES = [one.name for one in PAPER_VALUES if one.name != "method"]
 
@@ -21,16 +21,6 @@ def test_what_is_given_wins_and_the_rest_is_the_papers(names):
     for one in fields(RunConfig):
         expected = default if one.name in names else paper
         assert getattr(found, one.name) == getattr(expected, one.name)
-
-
-def test_it_comes_to_an_ordinary_configuration():
-    found = resolve_paper(RunConfig(method="Paper", backbone="alexnet", shots=3))
-    assert not is_paper(found)
-    assert RunConfig.from_values(found.stored()) == found
-    assert resolve_paper(found) is found
-    method = found.settings().resolved_method()
-    assert (method.orders, method.scope, method.class_weights) == ((2,), "class", None)
-    assert found.settings().steps == FitSettings().steps  # as for every other method
 
 
 def test_the_weights_lie_where_the_paper_found_results_stable():

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sohot.data import ClassMismatchError, FolderScan, LabelledImages, common_classes, scan_folder
+from sohot.data import ClassMismatchError, FolderScan, LabelledImages, common_classes, scan_folder, scan_images
+from sohot.data.labelled import UNLABELLED
 
 MakeFolder = Callable[..., Path]
 
@@ -213,3 +214,45 @@ def test_classes_in_one_domain_only_are_named_or_left_out() -> None:
 def test_no_shared_class_is_an_error_in_any_case() -> None:
     with pytest.raises(ValueError, match="the domains share no class: in the source 'mug'; in the target 'pen'"):
         common_classes(labelled(mug=1), labelled(pen=1), leave_out=True)
+
+
+# Without labels
+
+
+def test_every_image_below_a_folder_is_found_once_and_has_no_label(make_folder: MakeFolder) -> None:
+    root = make_folder({"": ["10.png", "9.png"], "mug": ["1.jpg"], "mug/deep": ["2.png"], "pen": ["1.jpg"]})
+    scan = scan_images(root, labelled=False)
+    found = scan.images
+    assert names(scan) == ["9.png", "10.png", "mug/1.jpg", "mug/deep/2.png", "pen/1.jpg"]
+    assert (found.classes, set(found.labels)) == ((UNLABELLED,), {0})
+    assert scan_images(root, labelled=False, check=False).images == found
+
+
+def test_damaged_images_are_named_and_other_files_ignored(make_folder: MakeFolder) -> None:
+    root = make_folder({"any": ["1.png", "2.png"]})
+    (root / "any" / "2.png").write_bytes(b"no picture")
+    for other in ("notes.txt", ".hidden.png", "__MACOSX"):
+        (root / other).write_bytes(b"")
+    scan = scan_images(root, labelled=False)
+    assert names(scan) == ["any/1.png"]
+    assert list(reasons(scan)) == ["2.png"]
+
+
+def test_links_lead_neither_up_nor_back_but_elsewhere(make_folder: MakeFolder) -> None:
+    root, beside = make_folder({"a": ["1.png"]}), make_folder({"": ["2.png"]}, "beside")
+    for name, place in (("up", root.parent), ("back", root), ("elsewhere", beside)):
+        os.symlink(place, root / "a" / name)
+    scan = scan_images(root, labelled=False)
+    assert names(scan) == ["a/1.png", "a/elsewhere/2.png"]
+    assert set(reasons(scan)) == {"up", "back"}
+
+
+def test_a_folder_without_a_readable_image_is_refused(make_folder: MakeFolder, tmp_path: Path) -> None:
+    root = make_folder({"": []})
+    with pytest.raises(ValueError, match="root holds no images"):
+        scan_images(root, labelled=False)
+    (root / "1.png").write_bytes(b"no picture")
+    with pytest.raises(ValueError, match=r"none of the 1 images in .*root can be read; the first: "):
+        scan_images(root, labelled=False)
+    with pytest.raises(FileNotFoundError, match="gone does not exist"):
+        scan_images(tmp_path / "gone", labelled=False)

@@ -15,7 +15,6 @@ from sohot.data.image_places import folder_of
 from sohot.data.labelled import UNLABELLED
 from sohot.data.manifest import MissingLabels, read_manifest
 from sohot.data.manifest_rows import SUFFIXES, is_manifest
-from sohot.data.unlabelled import scan_unlabelled
 
 MakeFolder = Callable[..., Path]
 Pairs = Sequence[tuple[str, str | None]]
@@ -61,7 +60,7 @@ def test_a_list_of_a_folder_is_that_folder(root: Path) -> None:
         assert take_shots(listed, 2, seed=5)[0].files == take_shots(folder, 2, seed=5)[0].files
         assert (listed.root, listed.origin, folder_of(file)) == (root, str(file), root)
         assert scan_images(file, check=False).images == listed
-        assert scan_images(file, labelled=False).images.files == scan_unlabelled(root).images.files
+        assert scan_images(file, labelled=False).images.files == scan_images(root, labelled=False).images.files
 
 
 def test_a_list_beside_the_images_names_the_same_images(root: Path, tmp_path: Path) -> None:

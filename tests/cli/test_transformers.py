@@ -76,9 +76,7 @@ def test_a_truncated_file_and_one_of_another_network_end_in_a_sentence(
 
 
 @needs_dino
-def test_published_weights_give_what_timm_computes(
-    sohot: Call, domains: Domains, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_published_weights_give_what_timm_computes() -> None:
     timm = pytest.importorskip("timm")
     with torch.device("meta"):
         whole = timm.create_model("vit_small_patch14_dinov2.lvd142m", dynamic_img_size=True).eval()
@@ -90,11 +88,3 @@ def test_published_weights_give_what_timm_computes(
         tokens = whole.forward_features(images)
         expected = torch.cat([tokens[:, 0], tokens[:, 1:].mean(1)], dim=1)
         torch.testing.assert_close(backbone(images), expected, rtol=1e-4, atol=1e-4)
-
-    run = tmp_path / "run"
-    options = ("--backbone", "dinov2-small", "--image-size", "28", "--trains", "head", "--shots", "2", "--quiet")
-    assert sohot("fit", *domains.options(), *options, "--weights", DINO, "--out", run).code == 0
-    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a connection was tried"))
-    packed = sohot("export", run, "--package", tmp_path / "package", "--json").json
-    assert (packed["network"]["publisher"], packed["network"]["licence"]) == ("Meta AI", "Apache-2.0")
-    assert "dinov2-small, published by Meta AI under Apache-2.0" in (tmp_path / "package" / "README.md").read_text()

@@ -9,7 +9,7 @@ import pytest
 from sohot import SoHoTClassifier
 from sohot.data import InputSpec
 from sohot.runs import model_card as cards
-from sohot.runs.model_card import describe_model, model_card
+from sohot.runs.model_card import describe_model, model_card, plain
 
 SPEC = InputSpec(size=16, mean=(0.5,), std=(0.5,), resize=20)
 FACTS = {
@@ -43,6 +43,13 @@ def test_what_is_unknown_is_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) 
         assert told in card
     assert "/home/me" not in card
     assert "mine.py:net" in card
+
+
+@pytest.mark.parametrize("name", ["dinov2-small", "timm:vit_small_patch14_dinov2.lvd142m"])
+def test_a_network_that_we_know_is_named_with_publisher_and_licence(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    whose = ", published by Meta AI under Apache-2.0"
+    assert f"{plain(name)}{whose}" in card_of(monkeypatch, network={"backbone": name})
+    assert whose not in card_of(monkeypatch, network={"backbone": name, "from_scratch": True})
 
 
 def test_names_are_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,7 +112,7 @@ def test_fetch_says_where_to_get_it(run, tmp_path: Path) -> None:
     result = run("fetch", "office31", "--to", tmp_path / "here")
     assert result.code == 0
     assert f"tar -xzf domain_adaptation_images.tar.gz -C {tmp_path / 'here'}" in result.out
-    content = json.loads(run("fetch", "office31", "--json").out)
+    content = json.loads(run("fetch", "office31", "--to", tmp_path / "here", "--json").out)
     assert content["files"] == []
     assert content["sources"][0]["page"].startswith("https://")
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -33,10 +33,6 @@ class Rows:
     def __getitem__(self, chosen: Tensor | slice) -> "Rows":
         """Take some rows, by numbers, a mask or a slice."""
         return Rows(self.features[chosen], self.labels[chosen], self.is_target[chosen])
-
-    def replace(self, **parts: Tensor) -> "Rows":
-        """Return the rows with other features, labels or domains."""
-        return replace(self, **parts)
 
 
 def digests(features: Tensor) -> list[bytes]:
